@@ -1,0 +1,117 @@
+// Owns: what epochd reads out of a bootstrap's text: where admin listens, which files it names. Must not: open files, or judge the rest.
+
+import { parseDocument } from "yaml";
+import type { AdminAddress } from "../core/epoch.ts";
+import type { Problem } from "./envoy_args.ts";
+
+export type Bootstrap =
+  | { readonly kind: "parsed"; readonly admin: AdminFound; readonly namedFiles: readonly string[] }
+  /** Text or binary protobuf: Envoy reads it, epochd doesn't. */
+  | { readonly kind: "opaque"; readonly why: string }
+  | { readonly kind: "malformed"; readonly problem: string };
+
+export type AdminFound =
+  | { readonly kind: "found"; readonly address: AdminAddress }
+  | { readonly kind: "missing"; readonly why: string };
+
+type Tree = Readonly<Record<string, unknown>>;
+
+/** Envoy goes by the file's extension (1.38 to 1.40): .yaml and .yml are YAML, .pb and .pb_text protobuf, all others JSON. */
+export function parseBootstrap(text: string, path: string, configYaml?: string): Bootstrap {
+  const name = path.toLowerCase();
+  if (name.endsWith(".pb") || name.endsWith(".pb_text")) {
+    return { kind: "opaque", why: `epochd reads YAML and JSON, not ${name.slice(name.lastIndexOf("."))}` };
+  }
+  const yaml = name.endsWith(".yaml") || name.endsWith(".yml");
+  const file = parseTree(text, yaml);
+  if (typeof file === "string") return { kind: "malformed", problem: file };
+  const extra = configYaml === undefined ? {} : parseTree(configYaml, true);
+  if (typeof extra === "string") return { kind: "malformed", problem: `--config-yaml: ${extra}` };
+  // Envoy merges --config-yaml over the file, field by field.
+  const overridden = findAdmin(extra);
+  const admin = overridden.kind === "found" ? overridden : findAdmin(file);
+  return { kind: "parsed", admin, namedFiles: [...new Set([...filesIn(file), ...filesIn(extra)])] };
+}
+
+/** `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`. */
+export function parseAdminAddress(text: string): { readonly address: AdminAddress } | { readonly problem: Problem } {
+  const problem = (expected: string) => ({ problem: { field: "--admin-address", value: text, expected } });
+  if (text.startsWith("unix:")) {
+    const path = text.slice(5);
+    const bytes = new TextEncoder().encode(path).length;
+    if (!path.startsWith("/") || path.endsWith("/")) return problem("unix: and the absolute path of a socket");
+    // sun_path holds 108 bytes with the closing zero.
+    return bytes > 107 ? problem(`a socket path of at most 107 bytes (has ${bytes})`) : { address: { kind: "unix", path } };
+  }
+  const match = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host === undefined || !(port >= 1 && port <= 65535)) return problem("HOST:PORT with a port from 1 to 65535, or unix:PATH");
+  return { address: { kind: "tcp", host: reachable(host), port } };
+}
+
+function parseTree(text: string, yaml: boolean): Tree | string {
+  if (!yaml) {
+    try {
+      return asTree(JSON.parse(text)) ?? "not a JSON object";
+    } catch (error) {
+      return `not JSON, as its extension wants it: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+  // Envoy is the judge: what it takes (equal keys, further documents) is not refused here.
+  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: true });
+  const error = document.errors.find(({ code }) => code !== "MULTIPLE_DOCS");
+  if (error !== undefined) return `not YAML: ${(error.message.split("\n")[0] ?? "").replace(/:$/, "")}`;
+  return asTree(document.toJS({ maxAliasCount: -1 })) ?? "not a YAML map";
+}
+
+function findAdmin(bootstrap: Tree): AdminFound {
+  const missing = (why: string): AdminFound => ({ kind: "missing", why });
+  const admin = asTree(bootstrap.admin);
+  if (admin === undefined) return missing("it has no admin");
+  const address = asTree(admin.address);
+  if (address === undefined) return missing("its admin has no address");
+  const pipe = asTree(address.pipe);
+  if (pipe !== undefined) {
+    if (typeof pipe.path !== "string" || pipe.path === "") return missing("its admin's pipe has no path");
+    return pipe.path.startsWith("@")
+      ? missing(`its admin listens on the abstract socket ${pipe.path}, which epochd can't reach`)
+      : { kind: "found", address: { kind: "unix", path: pipe.path } };
+  }
+  const socket = asTree(field(address, "socket_address"));
+  const [host, port] = [socket?.address, Number(field(socket ?? {}, "port_value") ?? 0)];
+  if (typeof host !== "string" || host === "") return missing("its admin's address has neither socket_address.address nor pipe.path");
+  if (!(Number.isInteger(port) && port >= 1 && port <= 65535)) return missing(`its admin's port_value is ${port}, a port of its own each time`);
+  return { kind: "found", address: { kind: "tcp", host: reachable(host), port } };
+}
+
+/** Where a listener on all addresses is reached. */
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return /^[0:]+$/.test(host) && host.includes(":") ? "::1" : host;
+}
+
+/** Names of fields whose text is a file that Envoy reads. Sockets and files that Envoy writes are not among them. */
+const FILE_KEYS = new Set(["filename", "path", "file_path", "plugin_path", "dso_path", "library_path", "local_rate_limit_path"]);
+const WRITTEN = new Set(["access_log", "accessLog", "admin", "pipe", "stats_sinks", "statsSinks"]);
+
+function* filesIn(tree: unknown): Generator<string> {
+  if (Array.isArray(tree)) {
+    for (const item of tree) yield* filesIn(item);
+    return;
+  }
+  for (const [key, value] of Object.entries(asTree(tree) ?? {})) {
+    if (WRITTEN.has(key)) continue;
+    if (typeof value !== "string") yield* filesIn(value);
+    else if (FILE_KEYS.has(key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))) yield value;
+  }
+}
+
+/** Proto JSON takes both spellings of a name. */
+function field(tree: Tree, name: string): unknown {
+  return tree[name] ?? tree[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())];
+}
+
+function asTree(value: unknown): Tree | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Tree : undefined;
+}

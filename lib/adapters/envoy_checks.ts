@@ -1,0 +1,152 @@
+// Owns: what a binary says about itself and about a bootstrap, run once for each content. Must not: start an epoch.
+
+import type { Plan } from "../core/epoch.ts";
+import { type Refusal, refusal } from "../core/refusal.ts";
+import { runBounded } from "./bounded_run.ts";
+import { argsIdentity, type EpochFlags, validateArgs } from "./envoy_args.ts";
+import { execRefusal } from "./process.ts";
+
+export type Printed =
+  | { readonly kind: "printed"; readonly version: string }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+export interface EnvoyChecksOptions {
+  readonly versionTimeoutMs?: number;
+  readonly validateTimeoutMs?: number;
+  /** Verdicts that are kept: good ones are cheap to find again, bad ones are asked for again and again. */
+  readonly kept?: number;
+}
+
+export class EnvoyChecks {
+  private readonly versions: Remembered<Printed>;
+  private readonly verdicts: Remembered<Refusal | undefined>;
+
+  constructor(private readonly options: EnvoyChecksOptions = {}) {
+    this.versions = new Remembered(options.kept ?? 64);
+    this.verdicts = new Remembered(options.kept ?? 64);
+  }
+
+  /** What `--hot-restart-version` prints, for example `11.104`. */
+  async hotRestartVersion(plan: Plan, signal: AbortSignal): Promise<Printed> {
+    return (await this.versions.get(plan.binaryDigest, signal, (ended) => this.askVersion(plan.binaryPath, ended))).value;
+  }
+
+  /** The verdict of `--mode validate` with the flags of an epoch; `files` is the state of the files that the bootstrap names. */
+  async validate(
+    plan: Plan,
+    flags: EpochFlags,
+    files: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly refusal: Refusal | undefined; readonly cached: boolean }> {
+    const key = [plan.binaryDigest, plan.bootstrapDigest, argsIdentity(flags), files].join("\n");
+    const { value, cached } = await this.verdicts.get(key, signal, (ended) => this.askValidate(plan, flags, ended));
+    return { refusal: value, cached };
+  }
+
+  private async askVersion(path: string, signal: AbortSignal): Promise<Final<Printed>> {
+    const timeoutMs = this.options.versionTimeoutMs ?? 5000;
+    const ran = await runBounded(path, ["--hot-restart-version"], { timeoutMs, signal });
+    const no = (name: Refusal, final: boolean): Final<Printed> => ({ value: { kind: "refused", refusal: name }, final });
+    const call = `run ${path} --hot-restart-version`;
+    switch (ran.kind) {
+      case "failed":
+        return no(execRefusal(path, ran.error), false);
+      case "timeout":
+        return no(refusal("binary_hangs", `${call}: did not end within ${timeoutMs} ms`), false);
+      case "aborted":
+        return no(refusal("stopping", `${call}: ended before its answer`), false);
+      case "ended": {
+        const version = ran.stdout.trim();
+        if (ran.code === 0 && /^\S{1,64}$/.test(version)) return { value: { kind: "printed", version }, final: true };
+        const said = oneLine(ran.stderr || ran.stdout) || "nothing";
+        return no(refusal("spawn_failed", `${call}: ended with ${ran.code} and said ${said}; is it Envoy with hot restart?`), true);
+      }
+    }
+  }
+
+  private async askValidate(plan: Plan, flags: EpochFlags, signal: AbortSignal): Promise<Final<Refusal | undefined>> {
+    const timeoutMs = this.options.validateTimeoutMs ?? 30_000;
+    const ran = await runBounded(plan.binaryPath, validateArgs(flags, plan.bootstrapPath), { timeoutMs, signal });
+    switch (ran.kind) {
+      case "failed":
+        return { value: execRefusal(plan.binaryPath, ran.error), final: false };
+      case "timeout":
+        return { value: refusal("binary_hangs", `run ${plan.binaryPath} --mode validate: did not end within ${timeoutMs} ms`), final: false };
+      case "aborted":
+        return { value: refusal("stopping", "validation was ended before its verdict"), final: false };
+      case "ended":
+        if (ran.code === 0) return { value: undefined, final: true };
+        // Killed by something else (out of memory): no verdict.
+        if (ran.code > 128) {
+          return { value: refusal("bootstrap_invalid", `Envoy died with ${ran.code} on validating: ${validationReason(ran.stderr)}`), final: false };
+        }
+        return { value: refusal("bootstrap_invalid", validationReason(ran.stderr) || `Envoy refused it with exit code ${ran.code}`), final: true };
+    }
+  }
+}
+
+/** What is wrong, out of what `--mode validate` says (1.38 to 1.40), in one line. */
+export function validationReason(stderr: string): string {
+  const marker = /(?:error initializing configuration '[^']*': |error: )/g;
+  const text = stderr.split(marker).at(-1) ?? "";
+  // Constraint violations print the whole message first, then `\n: ` and what is wrong with it.
+  const said = oneLine(text.slice(text.lastIndexOf("\n: ") + 1).replace(/^: /, ""));
+  const causes = said.split(" | caused by ");
+  // A chain of "embedded message failed" is as deep as the bootstrap; its ends tell where and what.
+  const short = causes.length > 3 ? [causes[0], "...", ...causes.slice(-2)].join(" | ") : said;
+  return short.length > 600 ? `${short.slice(0, 600)}...` : short;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}
+
+interface Final<T> {
+  readonly value: T;
+  /** False: true today only (a timeout, an abort), not to be remembered. */
+  readonly final: boolean;
+}
+
+/** Answers by key, each asked for once, also when two ask at the same time. The asking ends when all who wait have given up. */
+class Remembered<T> {
+  private readonly answers = new Map<string, T>();
+  private readonly asking = new Map<string, { readonly answer: Promise<T>; readonly end: AbortController; waiting: number }>();
+
+  constructor(private readonly limit: number) {}
+
+  async get(
+    key: string,
+    signal: AbortSignal,
+    askFor: (ended: AbortSignal) => Promise<Final<T>>,
+  ): Promise<{ readonly value: T; readonly cached: boolean }> {
+    const known = this.answers.get(key);
+    if (known !== undefined || this.answers.has(key)) return { value: known as T, cached: true };
+    const asked = this.asking.get(key) ?? this.start(key, askFor);
+    asked.waiting++;
+    const leave = () => {
+      if (--asked.waiting === 0) asked.end.abort();
+    };
+    if (signal.aborted) leave();
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      return { value: await asked.answer, cached: false };
+    } finally {
+      signal.removeEventListener("abort", leave);
+    }
+  }
+
+  private start(key: string, askFor: (ended: AbortSignal) => Promise<Final<T>>) {
+    const end = new AbortController();
+    const answer = askFor(end.signal).then(({ value, final }) => {
+      this.asking.delete(key);
+      if (final) {
+        this.answers.set(key, value);
+        for (const oldest of this.answers.keys()) if (this.answers.size > this.limit) this.answers.delete(oldest);
+      }
+      return value;
+    });
+    const asked = { answer, end, waiting: 0 };
+    this.asking.set(key, asked);
+    return asked;
+  }
+}

@@ -1,0 +1,131 @@
+// Owns: finding out whether a new epoch would run, before it is forked, and what exactly it would run. Must not: fork an epoch, or retry.
+
+import type { AdminAddress, Plan } from "../core/epoch.ts";
+import { type Refusal, refusal, type RefusalName } from "../core/refusal.ts";
+import type { Preflight, PreflightOutcome, PreflightRequest } from "../runtime/ports.ts";
+import { parseBootstrap } from "./bootstrap.ts";
+import { type BinaryDigests, readContent, sha256, statKey } from "./digests.ts";
+import { argsIdentity, type EpochFlags, flagValue } from "./envoy_args.ts";
+import type { EnvoyChecks } from "./envoy_checks.ts";
+import { headerProblem } from "./process.ts";
+import type { Snapshots } from "./snapshots.ts";
+
+export interface EnvoyPreflightOptions {
+  /** With a slash in it: nothing is searched in PATH. */
+  readonly envoyPath: string;
+  readonly bootstrapPath: string;
+  readonly flags: () => EpochFlags;
+  /** `--admin-address`: wins over the bootstrap's. */
+  readonly adminAddress?: AdminAddress;
+  readonly binaries: BinaryDigests;
+  readonly snapshots: Snapshots;
+  readonly checks: EnvoyChecks;
+  /** Why an epoch 0 must not start now, asked at depth `first` (`SharedMemory.startObstacle`). */
+  readonly obstacle?: (printedLayout: () => Promise<string | undefined>) => Promise<Refusal | undefined>;
+}
+
+type Step<T> = { readonly kind: "ok"; readonly value: T } | { readonly kind: "no"; readonly refusal: Refusal };
+
+export class EnvoyPreflight implements Preflight {
+  /** Stats of the files that a plan's bootstrap names, when the plan passed last. */
+  private readonly passedWith = new Map<string, string>();
+
+  constructor(private readonly options: EnvoyPreflightOptions) {}
+
+  async run(request: PreflightRequest, signal: AbortSignal): Promise<PreflightOutcome> {
+    const { envoyPath, bootstrapPath, binaries } = this.options;
+    const [bootstrap, binary] = await Promise.all([readContent(bootstrapPath), binaries.look(envoyPath)]);
+    if (bootstrap.kind === "unusable") {
+      const names = { missing: "bootstrap_missing", unreadable: "bootstrap_unreadable", empty: "bootstrap_invalid" } as const;
+      return refused(refusal(names[bootstrap.why], bootstrap.problem));
+    }
+    if (binary.kind === "unusable") {
+      const names = { missing: "binary_missing", not_executable: "binary_not_executable", unreadable: "binary_not_executable" } as const;
+      return refused(refusal(names[binary.why], binary.problem));
+    }
+    const looked = { bootstrapDigest: bootstrap.digest, binaryDigest: binary.digest };
+    const no = (name: Refusal): PreflightOutcome => ({ kind: "refused", refusal: name, looked });
+    const foreign = headerProblem(envoyPath);
+    if (foreign !== undefined) return no(foreign);
+    const read = this.readBootstrap(bootstrap.bytes);
+    if (read.kind === "no") return no(read.refusal);
+    const snapshot = await this.options.snapshots.take(bootstrap.digest, bootstrapPath, bootstrap.bytes);
+    // A full disk says nothing about this content: not remembered against it.
+    if (snapshot.kind === "failed") return refused(refusal("snapshot_failed", snapshot.problem));
+    const plan: Plan = {
+      key: sha256([bootstrap.digest, binary.digest, argsIdentity(this.options.flags())].join("\n")),
+      ...looked,
+      bootstrapPath: snapshot.path,
+      binaryPath: envoyPath,
+      admin: read.value.admin,
+    };
+    const files = await statsOf(read.value.namedFiles);
+    if (request.depth === "first") {
+      const layout = async () => {
+        const printed = await this.options.checks.hotRestartVersion(plan, signal);
+        return printed.kind === "printed" ? printed.version : undefined;
+      };
+      const obstacle = await this.options.obstacle?.(layout);
+      if (obstacle !== undefined) return refused(obstacle);
+      return this.passed(plan, files, false);
+    }
+    if (request.provenKeys.includes(plan.key) && (this.passedWith.get(plan.key) ?? files) === files) return this.passed(plan, files, true);
+    return await this.check(plan, files, request, signal);
+  }
+
+  /** Removes snapshots of other digests; a failure leaves them for the next time. */
+  prune(keepDigests: readonly string[]): Promise<void> {
+    return this.options.snapshots.prune(keepDigests);
+  }
+
+  private async check(plan: Plan, files: string, request: PreflightRequest, signal: AbortSignal): Promise<PreflightOutcome> {
+    const { checks, flags } = this.options;
+    const looked = { bootstrapDigest: plan.bootstrapDigest, binaryDigest: plan.binaryDigest };
+    const printed = await checks.hotRestartVersion(plan, signal);
+    if (signal.aborted) return refused(refusal("stopping", "preflight was ended before its result"));
+    if (printed.kind === "refused") return { kind: "refused", refusal: printed.refusal, looked };
+    const wanted = request.hotRestartVersion;
+    if (wanted !== undefined && wanted !== "" && printed.version !== wanted) {
+      const detail = `${plan.binaryPath} prints hot restart version ${printed.version}, the serving epoch has ${wanted}: they can't hand over to each other`;
+      return { kind: "refused", refusal: refusal("hot_restart_version_differs", detail), looked };
+    }
+    const verdict = await checks.validate(plan, flags(), files, signal);
+    if (signal.aborted) return refused(refusal("stopping", "preflight was ended before its result"));
+    if (verdict.refusal !== undefined) return { kind: "refused", refusal: verdict.refusal, looked };
+    return this.passed(plan, files, verdict.cached);
+  }
+
+  private passed(plan: Plan, files: string, cached: boolean): PreflightOutcome {
+    this.passedWith.set(plan.key, files);
+    return { kind: "passed", plan, cached };
+  }
+
+  private readBootstrap(bytes: Uint8Array): Step<{ readonly admin: AdminAddress; readonly namedFiles: readonly string[] }> {
+    const { bootstrapPath, adminAddress, flags } = this.options;
+    const no = (name: RefusalName, detail: string) => ({ kind: "no", refusal: refusal(name, detail) } as const);
+    const parsed = parseBootstrap(new TextDecoder().decode(bytes), bootstrapPath, flagValue(flags().userArgs, "--config-yaml"));
+    if (parsed.kind === "malformed") return no("bootstrap_invalid", `read ${bootstrapPath}: ${parsed.problem}`);
+    const namedFiles = parsed.kind === "parsed" ? parsed.namedFiles : [];
+    if (adminAddress !== undefined) return { kind: "ok", value: { admin: adminAddress, namedFiles } };
+    const why = parsed.kind === "opaque" ? parsed.why : parsed.admin.kind === "missing" ? parsed.admin.why : undefined;
+    if (parsed.kind === "parsed" && parsed.admin.kind === "found") return { kind: "ok", value: { admin: parsed.admin.address, namedFiles } };
+    return no("admin_address_missing", `read the admin address from ${bootstrapPath}: ${why}; give the bootstrap one or use --admin-address`);
+  }
+}
+
+function refused(name: Refusal): PreflightOutcome {
+  return { kind: "refused", refusal: name };
+}
+
+/** The files' state as one text; one that isn't there counts too, since it may come. */
+async function statsOf(paths: readonly string[]): Promise<string> {
+  const stats = await Promise.all(paths.map(async (path) => {
+    try {
+      const info = await Deno.stat(path);
+      return info.isFile ? `${path} ${statKey(info)}` : `${path} other`;
+    } catch {
+      return `${path} absent`;
+    }
+  }));
+  return stats.join("\n");
+}

@@ -1,0 +1,116 @@
+// Owns: starting Envoy processes, signalling them and telling how they ended. Must not: decide, or read what they print.
+// Use from the main isolate only: Envoy sets PR_SET_PDEATHSIG and ends with the thread that spawned it.
+
+import type { ChildSignal } from "../core/effect.ts";
+import type { Exit, Plan } from "../core/epoch.ts";
+import { type Refusal, refusal } from "../core/refusal.ts";
+import type { ChildProcess, Processes, Spawned, SpawnRequest } from "../runtime/ports.ts";
+import { foreignHeader, HEADER_BYTES } from "./elf.ts";
+import { epochArgs, epochEnv, type EpochFlags } from "./envoy_args.ts";
+
+export interface EnvoyProcessesOptions {
+  readonly flagsOf: (plan: Plan) => EpochFlags;
+  /** Whether the file is still, by its stat, the one that had this digest. */
+  readonly isStill: (path: string, digest: string) => boolean;
+  /** A relative bootstrap path inside a bootstrap is relative to this; default: epochd's own. */
+  readonly cwd?: string;
+}
+
+export class EnvoyProcesses implements Processes {
+  constructor(private readonly options: EnvoyProcessesOptions) {}
+
+  spawn(request: SpawnRequest): Spawned {
+    const { epoch, plan } = request;
+    const path = this.executable(request);
+    const foreign = headerProblem(path);
+    if (foreign !== undefined) return { kind: "failed", refusal: foreign };
+    try {
+      const child = new Deno.Command(path, {
+        args: epochArgs(this.options.flagsOf(plan), epoch, plan.bootstrapPath),
+        env: epochEnv(epoch),
+        ...(this.options.cwd === undefined ? {} : { cwd: this.options.cwd }),
+        // Its own session: Ctrl-C goes to epochd alone, and Envoy (1.38 to 1.40) ends at once by SIGINT.
+        detached: true,
+        stdin: "null",
+        stdout: "inherit",
+        stderr: "inherit",
+      }).spawn();
+      return { kind: "spawned", process: new EnvoyProcess(child) };
+    } catch (error) {
+      return { kind: "failed", refusal: execRefusal(path, error) };
+    }
+  }
+
+  /** The file, or the living process' own image when the file is no longer that one (replaced or unlinked; verified 1.38 to 1.40). */
+  private executable({ plan, sameBinaryAsPid }: SpawnRequest): string {
+    if (sameBinaryAsPid === undefined || this.options.isStill(plan.binaryPath, plan.binaryDigest)) return plan.binaryPath;
+    return `/proc/${sameBinaryAsPid}/exe`;
+  }
+}
+
+class EnvoyProcess implements ChildProcess {
+  readonly pid: number;
+  readonly exit: Promise<Exit>;
+  private ended = false;
+
+  constructor(private readonly child: Deno.ChildProcess) {
+    this.pid = child.pid;
+    this.exit = child.status.then(
+      ({ code, signal }) => signal === null ? { code } : { code, signal },
+      () => ({ code: 255 }),
+    ).then((exit) => {
+      this.ended = true;
+      return exit;
+    });
+  }
+
+  signal(signal: ChildSignal): boolean {
+    if (this.ended) return false;
+    try {
+      this.child.kill(signal);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** Why this binary can't be executed, in the words of a refusal; undefined when the kernel may try. */
+export function headerProblem(path: string): Refusal | undefined {
+  try {
+    using file = Deno.openSync(path);
+    const header = new Uint8Array(HEADER_BYTES);
+    const read = file.readSync(header) ?? 0;
+    const why = foreignHeader(header.subarray(0, read), Deno.build.arch);
+    return why === undefined ? undefined : refusal("binary_wrong_architecture", `run ${path}: ${why}`);
+  } catch (error) {
+    // Executable and unreadable (mode 0111) is fine for exec; a missing file is exec's to tell.
+    if (error instanceof Deno.errors.PermissionDenied) return undefined;
+    return execRefusal(path, error);
+  }
+}
+
+export function execRefusal(path: string, error: unknown): Refusal {
+  const text = error instanceof Error ? error.message : String(error);
+  const errno = Number(/os error (\d+)/.exec(text)?.[1] ?? 0);
+  const why = text.replace(/^.*?: (?=[A-Z])/, "");
+  if (errno === 2) {
+    // ENOENT for a file that is there: its ELF interpreter isn't.
+    return exists(path)
+      ? refusal("spawn_failed", `run ${path}: the loader or interpreter that it names is missing`)
+      : refusal("binary_missing", `run ${path}: no such file`);
+  }
+  if (errno === 20) return refusal("binary_missing", `run ${path}: a part of the path is not a directory`);
+  if (errno === 13 || errno === 21) return refusal("binary_not_executable", `run ${path}: ${why}`);
+  if (errno === 8) return refusal("binary_wrong_architecture", `run ${path}: ${why}`);
+  return refusal("spawn_failed", `run ${path}: ${why}`);
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

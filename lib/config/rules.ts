@@ -1,0 +1,63 @@
+// Owns: the rules that hold between several fields or several services. Must not: repeat what the schema checks.
+
+import { formatDuration } from "./duration.ts";
+import type { Namer, Problem } from "./problem.ts";
+import type { ConfigFields } from "./schema.ts";
+import { stateDirOf } from "./service_config.ts";
+import type { ServiceFields } from "./service_schema.ts";
+
+const serviceNamePattern = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/;
+
+export function checkRules(config: ConfigFields, nameOf: Namer): readonly Problem[] {
+  const services = Object.entries(config.services);
+  const problems: Problem[] = [];
+  if (services.length === 0) {
+    problems.push({ where: nameOf(["services"]), expected: "no service is described, expected at least one" });
+  }
+  for (const [name, service] of services) {
+    if (!serviceNamePattern.test(name)) {
+      problems.push({
+        where: nameOf(["services", name]),
+        expected: "expected a name of at most 63 lower case letters, digits, - and _",
+      });
+    }
+    problems.push(...checkService(service, (key) => nameOf(["services", name, key])));
+  }
+  for (const key of ["base_id", "ready_marker", "state_dir"] as const) {
+    problems.push(...checkDistinct(services, key, nameOf));
+  }
+  return problems;
+}
+
+function checkService(service: ServiceFields, nameOf: (key: keyof ServiceFields) => string): readonly Problem[] {
+  if (service.drain_time < service.parent_shutdown_time) return [];
+  return [{
+    where: nameOf("parent_shutdown_time"),
+    value: formatDuration(service.parent_shutdown_time),
+    expected: `expected more than ${nameOf("drain_time")}, which is ${
+      formatDuration(service.drain_time)
+    }: a predecessor would end before it has drained`,
+  }];
+}
+
+function checkDistinct(
+  services: readonly (readonly [string, ServiceFields])[],
+  key: "base_id" | "ready_marker" | "state_dir",
+  nameOf: Namer,
+): readonly Problem[] {
+  const holders = new Map<string | number, string>();
+  return services.flatMap(([name, service]) => {
+    const value = key === "state_dir" ? stateDirOf(name, service) : service[key];
+    if (value === undefined) return [];
+    const holder = holders.get(value);
+    if (holder === undefined) {
+      holders.set(value, name);
+      return [];
+    }
+    return [{
+      where: nameOf(["services", name, key]),
+      value: String(value),
+      expected: `expected another one, service ${holder} has it already`,
+    }];
+  });
+}

@@ -1,0 +1,100 @@
+// Owns: the moments every path shares: a child becomes LIVE, an epoch serves, a predecessor has ended.
+// Must not: decide whether any of them should happen.
+
+import type { Child, Epoch, Exit } from "./epoch.ts";
+import type { Inventory } from "./event.ts";
+import type { Fact, Role } from "./fact.ts";
+import type { Draft } from "./draft.ts";
+import type { Health, Predecessor } from "./state.ts";
+import { PREDECESSOR_MARGIN_MS } from "./bounds.ts";
+
+/** How often the watchdog asks: three chances within the bound. */
+export function watchdogTickMs(watchdogMs: number): number {
+  return Math.max(100, Math.floor(watchdogMs / 3));
+}
+
+export interface Arrival {
+  readonly epoch: Epoch;
+  readonly predecessor: Predecessor | undefined;
+  readonly health?: Health;
+  readonly compare?: Inventory | undefined;
+}
+
+/** Every way into serving goes through here, so that its timers always run. */
+export function enterServing(d: Draft, arrival: Arrival): void {
+  d.stopTimers("deadline", "poll", "kill", "backoff");
+  d.to({
+    kind: "serving",
+    epoch: arrival.epoch,
+    predecessor: arrival.predecessor,
+    health: arrival.health ?? { kind: "answering" },
+    compare: arrival.compare,
+  });
+  d.timer("watchdog", watchdogTickMs(d.settings.watchdogMs));
+}
+
+/** A child became LIVE: it serves, its plan is proven, older snapshots go. */
+export function enterLive(d: Draft, arrival: Arrival): void {
+  const { plan, attempt } = arrival.epoch;
+  const proven = [plan, ...d.state.proven.filter((p) => p.key !== plan.key)].slice(0, 2);
+  const refused = d.state.refused.filter((r) =>
+    r.bootstrapDigest !== plan.bootstrapDigest || r.binaryDigest !== plan.binaryDigest
+  );
+  d.set({ proven, refused });
+  enterServing(d, arrival);
+  if (arrival.predecessor !== undefined) {
+    d.timer("predecessor", d.settings.parentShutdownTimeMs + PREDECESSOR_MARGIN_MS);
+  }
+  if (arrival.compare !== undefined) d.do({ kind: "ask_inventory", attempt, admin: plan.admin });
+  d.do({ kind: "prune_snapshots", keepDigests: [...new Set(proven.map((p) => p.bootstrapDigest))] });
+}
+
+export function exited(d: Draft, child: Child, exit: Exit, role: Role): Fact {
+  return {
+    kind: "epoch_exited",
+    epoch: child.number,
+    attempt: child.attempt,
+    ...(child.pid === undefined ? {} : { pid: child.pid }),
+    exit,
+    role,
+    livedMs: d.nowMs - child.spawnedAtMs,
+  };
+}
+
+export function predecessorEnded(d: Draft, predecessor: Predecessor, exit: Exit, successor: number): void {
+  const { epoch, handoff, drainsSinceMs } = predecessor;
+  d.stopTimers("predecessor");
+  d.say(exited(d, epoch, exit, "predecessor"), {
+    kind: "handoff_done",
+    handoff: handoff.id,
+    from: epoch.number,
+    to: successor,
+    requests: handoff.requests,
+    drainedMs: d.nowMs - drainsSinceMs,
+  });
+}
+
+/**
+ * Its successor has told it to terminate and closed the relation at parent-shutdown-time; an Envoy that still lives so long after
+ * is stopped or dead-locked, drains nobody, and would block every later handoff (docs/adr/0003).
+ */
+export function predecessorOverdue(d: Draft, predecessor: Predecessor | undefined): void {
+  if (predecessor === undefined) return;
+  const { number: epoch, attempt } = predecessor.epoch;
+  d.say({ kind: "predecessor_overdue", epoch, boundMs: d.settings.parentShutdownTimeMs + PREDECESSOR_MARGIN_MS });
+  d.do({ kind: "signal", attempt, signal: "SIGKILL" });
+  d.timer("predecessor", PREDECESSOR_MARGIN_MS);
+}
+
+/** Asks a child to end, and says so; `kill` is armed for one that does not. */
+export function endChild(d: Draft, child: Child, role: Role, signal: "SIGTERM" | "SIGKILL", killAfterMs: number): void {
+  d.say({
+    kind: "epoch_ending",
+    epoch: child.number,
+    ...(child.pid === undefined ? {} : { pid: child.pid }),
+    signal,
+    role,
+  });
+  d.do({ kind: "signal", attempt: child.attempt, signal });
+  d.timer("kill", killAfterMs);
+}

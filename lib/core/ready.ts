@@ -1,0 +1,42 @@
+// Owns: what Ready means, and the marker that follows it. Must not: write files.
+
+import type { Draft } from "./draft.ts";
+import type { Epoch } from "./epoch.ts";
+import type { State } from "./state.ts";
+
+/** The epoch that new connections reach, where one serves and is well. */
+export function readyEpoch(state: State): Epoch | undefined {
+  const { phase } = state;
+  switch (phase.kind) {
+    case "serving":
+      return phase.health.kind === "hung" ? undefined : phase.epoch;
+    case "replacing":
+      return phase.health.kind === "hung" ? undefined : phase.from;
+    case "idle":
+    case "starting":
+    case "pausing":
+    case "stopping":
+    case "ended":
+      return undefined;
+  }
+}
+
+/** Called after every step: the marker appears and goes with readiness, in the step that changed it. */
+export function readiness(d: Draft, before: State): void {
+  const was = readyEpoch(before);
+  const is = readyEpoch(d.state);
+  if (is !== undefined && is.attempt !== was?.attempt) refreshMarker(d);
+  if ((was === undefined) === (is === undefined)) return;
+  d.say({ kind: "ready_changed", ready: is !== undefined, ...(is === undefined ? {} : { epoch: is.number }) });
+  if (is !== undefined) return;
+  d.stopTimers("marker");
+  d.do({ kind: "remove_marker" });
+}
+
+/** Refreshed through the same queue as every decision: a supervisor that hangs lets its marker go stale. */
+export function refreshMarker(d: Draft): void {
+  const epoch = readyEpoch(d.state);
+  if (epoch === undefined) return;
+  d.do({ kind: "write_marker", epoch: epoch.number });
+  d.timer("marker", d.settings.markerRefreshMs);
+}

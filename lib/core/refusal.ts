@@ -1,0 +1,35 @@
+// Owns: the names of everything epochd expects to refuse. Must not: throw, or hold a stack.
+
+/** Names are API: they stand in logs, in the ledger, in HTTP problems and in tests. */
+export type RefusalName =
+  | "admin_address_missing"
+  | "base_id_held"
+  | "binary_hangs"
+  | "binary_missing"
+  | "binary_not_executable"
+  | "binary_wrong_architecture"
+  | "bootstrap_invalid"
+  | "bootstrap_missing"
+  | "bootstrap_unreadable"
+  | "child_died"
+  | "control_plane_away"
+  | "hot_restart_version_differs"
+  | "live_timeout"
+  | "refused_before"
+  | "segment_foreign"
+  | "snapshot_failed"
+  | "spawn_failed"
+  | "stopping"
+  | "superseded_by_crash"
+  | "unchanged";
+
+/** An expected "no": what was refused and what the reader can do about it. */
+export interface Refusal {
+  readonly name: RefusalName;
+  /** One line: what, the value, what is expected. */
+  readonly detail: string;
+}
+
+export function refusal(name: RefusalName, detail: string): Refusal {
+  return { name, detail };
+}

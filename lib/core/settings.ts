@@ -1,0 +1,31 @@
+// Owns: the settings that decisions depend on, in the core's own units. Must not: parse, or know files and flags.
+
+export interface Settings {
+  readonly debounceMs: number;
+  /** A file that never rests is taken after this long all the same. */
+  readonly debounceMaxMs: number;
+  readonly drainTimeMs: number;
+  readonly parentShutdownTimeMs: number;
+  readonly liveTimeoutMs: number;
+  /** Silence of a serving epoch's admin after which it counts as hung. */
+  readonly watchdogMs: number;
+  readonly markerRefreshMs: number;
+  /** Least time between two LIVEs; `parent_shutdown_time`: until the predecessor has ended. 0 cuts its connections. */
+  readonly minGapMs: number | "parent_shutdown_time";
+  readonly onCrash: "exit" | "restart";
+  /** Restarts in place within `crashWindowMs` before giving up. */
+  readonly crashBudget: number;
+  readonly crashWindowMs: number;
+  readonly onLostAdmin: "handoff" | "keep";
+  readonly onHang: "report" | "kill";
+  readonly preDrainDelayMs: number;
+  /** How long a handoff waits for the serving epoch's control plane to come back. */
+  readonly controlPlaneWaitMs: number;
+  /** 0: off. A new plan whose epoch dies this soon is rolled back to the last good one. */
+  readonly rollbackWithinMs: number;
+  /** Tries of a plan that passed preflight and failed to run, beyond the first. */
+  readonly retryLimit: number;
+  readonly retryBackoffMs: number;
+  /** Longest random delay before a handoff that content changes asked for; 0: off. */
+  readonly jitterMs: number;
+}

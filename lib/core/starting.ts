@@ -1,0 +1,150 @@
+// Owns: epochs that start while nobody serves: the first one, a revived one, one after a crash; and the pause before.
+// Must not: decide what a death means; comeback.ts does.
+
+import type { Exit } from "./epoch.ts";
+import type { Event } from "./event.ts";
+import type { Draft } from "./draft.ts";
+import type { Comeback, Phase } from "./state.ts";
+import { backoffMs, KILL_AFTER_MS } from "./bounds.ts";
+import { endChild, enterLive, exited, predecessorEnded, predecessorOverdue } from "./arrive.ts";
+import { begin, comebackFailed } from "./comeback.ts";
+import { exitText, tellRepair } from "./failing.ts";
+import { progress } from "./initialising.ts";
+import { refusal } from "./refusal.ts";
+import { end } from "./stopping.ts";
+
+export type Starting = Extract<Phase, { kind: "starting" }>;
+type Pausing = Extract<Phase, { kind: "pausing" }>;
+
+/** The very first start: only what is cheap is checked before the spawn, since there is nothing that could be harmed. */
+export function beginFirst(d: Draft): void {
+  const attempt = d.nextAttempt();
+  const comeback: Comeback = {
+    cause: "first",
+    number: 0,
+    plan: undefined,
+    parent: undefined,
+    gapSinceMs: undefined,
+    tries: 0,
+  };
+  d.to({ kind: "starting", comeback, step: { kind: "preflight", attempt, beganAtMs: d.nowMs } });
+  d.do({ kind: "preflight", attempt, depth: "first", provenKeys: [] });
+}
+
+export function starting(d: Draft, phase: Starting, event: Event): void {
+  const { comeback, step } = phase;
+  if (event.kind === "child_exited" && event.attempt === comeback.parent?.epoch.attempt) {
+    predecessorEnded(d, comeback.parent, event.exit, comeback.number);
+    return d.to({ ...phase, comeback: { ...comeback, parent: undefined } });
+  }
+  if (event.kind === "timer" && event.name === "predecessor") return predecessorOverdue(d, comeback.parent);
+  switch (step.kind) {
+    case "preflight":
+      if (event.kind === "preflight_refused" && event.attempt === step.attempt) {
+        d.say({ kind: "preflight_refused", refusal: event.refusal, tookMs: d.nowMs - step.beganAtMs });
+        return end(d, 3, `${event.refusal.name}: ${event.refusal.detail}`);
+      }
+      if (event.kind !== "preflight_passed" || event.attempt !== step.attempt) return;
+      return begin(d, { ...comeback, plan: event.plan });
+    case "initialising":
+      if (event.kind === "child_exited" && event.attempt === step.child.attempt) {
+        d.say(exited(d, step.child, event.exit, "child"));
+        const why = refusal("child_died", `epoch ${step.child.number} ended before LIVE: ${exitText(event.exit)}`);
+        return childGone(d, phase, why, event.exit);
+      }
+      return initialising(d, phase, step, event);
+    case "ending":
+      if (event.kind === "child_exited" && event.attempt === step.child.attempt) {
+        d.say(exited(d, step.child, event.exit, "child"));
+        return childGone(d, phase, step.refusal, event.exit);
+      }
+      if (event.kind === "timer" && event.name === "kill") endChild(d, step.child, "child", "SIGKILL", KILL_AFTER_MS);
+      return;
+    case "repairing":
+      if (event.kind !== "segment_repaired" || event.attempt !== step.attempt) return;
+      tellRepair(d, event.outcome);
+      return comebackFailed(d, comeback, step.refusal, step.exit);
+    case "diagnosing":
+      return diagnosing(d, step, event);
+  }
+}
+
+function initialising(
+  d: Draft,
+  phase: Starting,
+  step: Extract<Starting["step"], { kind: "initialising" }>,
+  event: Event,
+): void {
+  const { comeback } = phase;
+  const outcome = progress(d, step.child, step.told, event);
+  switch (outcome.kind) {
+    case "nothing":
+      return;
+    case "going":
+      return d.to({ ...phase, step: { ...step, child: outcome.child, told: outcome.told } });
+    case "live":
+      if (comeback.gapSinceMs !== undefined) {
+        d.say({ kind: "service_gap", epoch: outcome.epoch.number, refusedMs: d.nowMs - comeback.gapSinceMs });
+      }
+      return enterLive(d, { epoch: outcome.epoch, predecessor: comeback.parent });
+    case "not_spawned":
+      if (comeback.cause === "first") return end(d, 3, `${outcome.refusal.name}: ${outcome.refusal.detail}`);
+      return comebackFailed(d, comeback, outcome.refusal, { code: 127 });
+    case "too_late":
+      d.stopTimers("poll", "deadline");
+      d.to({ ...phase, step: { kind: "ending", child: step.child, refusal: outcome.refusal } });
+      return endChild(d, step.child, "child", "SIGTERM", KILL_AFTER_MS);
+  }
+}
+
+function childGone(d: Draft, phase: Starting, why: ReturnType<typeof refusal>, exit: Exit): void {
+  const { comeback } = phase;
+  d.stopTimers("poll", "deadline", "kill");
+  if (comeback.cause === "first" && why.name === "child_died") {
+    const attempt = d.nextAttempt();
+    d.to({ ...phase, step: { kind: "diagnosing", attempt, beganAtMs: d.nowMs, exit } });
+    return d.do({ kind: "preflight", attempt, depth: "full", provenKeys: [] });
+  }
+  // Epoch 0 makes the segment anew; only a revived epoch meets the flag that its dead twin left.
+  if (comeback.cause !== "revival") return comebackFailed(d, comeback, why, exit);
+  const attempt = d.state.attempts;
+  d.to({ ...phase, step: { kind: "repairing", attempt, refusal: why, exit } });
+  d.do({ kind: "repair_segment", attempt });
+}
+
+function diagnosing(d: Draft, step: Extract<Starting["step"], { kind: "diagnosing" }>, event: Event): void {
+  if (event.kind === "preflight_refused" && event.attempt === step.attempt) {
+    d.say({ kind: "preflight_refused", refusal: event.refusal, tookMs: d.nowMs - step.beganAtMs });
+    return end(d, 3, `${event.refusal.name}: ${event.refusal.detail}`);
+  }
+  if (event.kind === "preflight_passed" && event.attempt === step.attempt) {
+    end(d, 1, `epoch 0 ended before LIVE: ${exitText(step.exit)}`);
+  }
+}
+
+export function pausing(d: Draft, phase: Pausing, event: Event): void {
+  const { comeback } = phase;
+  if (event.kind === "child_exited" && event.attempt === comeback.parent?.epoch.attempt) {
+    d.stopTimers("kill");
+    predecessorEnded(d, comeback.parent, event.exit, comeback.number);
+    return d.to({ ...phase, comeback: { ...comeback, parent: undefined } });
+  }
+  if (event.kind !== "timer") return;
+  if (event.name === "kill" && comeback.parent !== undefined && comeback.cause === "crash") {
+    return endChild(d, comeback.parent.epoch, "predecessor", "SIGKILL", KILL_AFTER_MS);
+  }
+  if (event.name === "predecessor") return predecessorOverdue(d, comeback.parent);
+  if (event.name !== "backoff") return;
+  // A fresh epoch 0 waits for the old generation's sockets to be gone.
+  if (comeback.cause === "crash" && comeback.parent !== undefined) return d.timer("backoff", backoffMs(0));
+  if (comeback.cause === "revival" && comeback.parent === undefined) {
+    const exit = { code: 1 };
+    return comebackFailed(
+      d,
+      comeback,
+      refusal("child_died", "predecessor ended before a successor could be revived"),
+      exit,
+    );
+  }
+  begin(d, comeback);
+}

@@ -1,0 +1,45 @@
+// Owns: the shape in which a service is shown to people and programs. Must not: be stored; view.ts derives it.
+
+import type { Refusal } from "./refusal.ts";
+import type { Role } from "./fact.ts";
+import type { TriggerSource } from "./event.ts";
+
+export interface EpochStatus {
+  readonly epoch: number;
+  readonly attempt: number;
+  readonly role: Role;
+  readonly pid?: number;
+  /** For example `1.40.0`; absent until LIVE. */
+  readonly version?: string;
+  readonly bootstrapDigest: string;
+  readonly binaryDigest: string;
+  readonly admin: string;
+  readonly ageMs: number;
+  readonly liveForMs?: number;
+}
+
+export interface ServiceStatus {
+  readonly phase: "idle" | "starting" | "serving" | "replacing" | "pausing" | "stopping" | "ended";
+  /** Where in the phase, for example `preflight`, `initialising`, `draining`. */
+  readonly step?: string;
+  readonly ready: boolean;
+  /** Why not ready, or what is odd although it is. */
+  readonly note?: string;
+  readonly epochs: readonly EpochStatus[];
+  /** Handoffs begun since the start of this supervisor. */
+  readonly handoffs: number;
+  readonly waiting?: { readonly sources: readonly TriggerSource[]; readonly forMs: number };
+  /** Newest first: what was refused and will not be tried again by itself. */
+  readonly refused: readonly {
+    readonly refusal: Refusal;
+    readonly bootstrapDigest?: string;
+    readonly binaryDigest?: string;
+    readonly agoMs: number;
+  }[];
+  readonly watch: readonly {
+    readonly subject: "bootstrap" | "binary";
+    readonly mode: "events" | "polling";
+    readonly content: string;
+  }[];
+  readonly exitCode?: number;
+}

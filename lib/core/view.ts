@@ -1,0 +1,122 @@
+// Owns: the status of a service, derived from its state. Must not: hold or change anything.
+
+import type { AdminAddress, Child, Epoch } from "./epoch.ts";
+import type { Role } from "./fact.ts";
+import type { Phase, State } from "./state.ts";
+import type { EpochStatus, ServiceStatus } from "./status.ts";
+import { readyEpoch } from "./ready.ts";
+
+export function view(state: State, nowMs: number): ServiceStatus {
+  const { phase, pending } = state;
+  const step = stepOf(phase);
+  const note = noteOf(state);
+  return {
+    phase: phase.kind,
+    ...(step === undefined ? {} : { step }),
+    ready: readyEpoch(state) !== undefined,
+    ...(note === undefined ? {} : { note }),
+    epochs: epochsOf(phase).map(([child, role]) => epochStatus(child, role, nowMs)),
+    handoffs: state.handoffs,
+    ...(pending === undefined ? {} : { waiting: { sources: pending.sources, forMs: nowMs - pending.sinceMs } }),
+    refused: state.refused.map(({ refusal, bootstrapDigest, binaryDigest, atMs }) => ({
+      refusal,
+      ...(bootstrapDigest === undefined ? {} : { bootstrapDigest }),
+      ...(binaryDigest === undefined ? {} : { binaryDigest }),
+      agoMs: nowMs - atMs,
+    })),
+    watch: (["bootstrap", "binary"] as const).flatMap((subject) => {
+      const mode = state.watch[subject];
+      if (mode === undefined) return [];
+      const seen = state.seen[subject];
+      const content = seen === undefined ? "not read yet" : seen.kind === "usable" ? seen.digest : seen.problem;
+      return [{ subject, mode, content }];
+    }),
+    ...(phase.kind === "ended" ? { exitCode: phase.exitCode } : {}),
+  };
+}
+
+function stepOf(phase: Phase): string | undefined {
+  switch (phase.kind) {
+    case "starting":
+    case "replacing":
+    case "stopping":
+      return phase.step.kind;
+    case "serving":
+      return phase.predecessor === undefined ? undefined : "predecessor_drains";
+    case "pausing":
+      return phase.comeback.cause;
+    case "idle":
+    case "ended":
+      return undefined;
+  }
+}
+
+function noteOf(state: State): string | undefined {
+  const { phase, markerProblem } = state;
+  if (phase.kind === "ended") return phase.reason;
+  if (phase.kind === "serving" || phase.kind === "replacing") {
+    if (phase.health.kind === "hung") return "newest epoch does not answer";
+    if (phase.health.kind === "admin_lost") return "a failed successor took the admin, requests go on";
+  }
+  return markerProblem === undefined ? undefined : `ready marker: ${markerProblem}`;
+}
+
+/** Newest first. */
+export function epochsOf(phase: Phase): readonly (readonly [Child | Epoch, Role])[] {
+  switch (phase.kind) {
+    case "idle":
+    case "ended":
+      return [];
+    case "serving":
+      return [[phase.epoch, "newest"], ...drains(phase.predecessor?.epoch)];
+    case "replacing":
+      return [
+        ...child("child" in phase.step ? phase.step.child : undefined),
+        [phase.from, "newest"],
+        ...drains(phase.predecessor?.epoch),
+      ];
+    case "starting":
+      return [...child("child" in phase.step ? phase.step.child : undefined), ...drains(phase.comeback.parent?.epoch)];
+    case "pausing":
+      return drains(phase.comeback.parent?.epoch);
+    case "stopping":
+      return [
+        ...child(phase.child),
+        ...(phase.newest === undefined ? [] : [[phase.newest, "newest"] as const]),
+        ...drains(phase.predecessor?.epoch),
+      ];
+  }
+}
+
+function child(of: Child | undefined): readonly (readonly [Child, Role])[] {
+  return of === undefined ? [] : [[of, "child"]];
+}
+
+function drains(of: Epoch | undefined): readonly (readonly [Epoch, Role])[] {
+  return of === undefined ? [] : [[of, "predecessor"]];
+}
+
+function epochStatus(child: Child | Epoch, role: Role, nowMs: number): EpochStatus {
+  const { plan } = child;
+  return {
+    epoch: child.number,
+    attempt: child.attempt,
+    role,
+    ...(child.pid === undefined ? {} : { pid: child.pid }),
+    ...("version" in child ? { version: shortVersion(child.version), liveForMs: nowMs - child.liveAtMs } : {}),
+    bootstrapDigest: plan.bootstrapDigest,
+    binaryDigest: plan.binaryDigest,
+    admin: adminText(plan.admin),
+    ageMs: nowMs - child.spawnedAtMs,
+  };
+}
+
+/** `<sha>/1.40.0/Clean/RELEASE/BoringSSL` -> `1.40.0`. */
+export function shortVersion(version: string): string {
+  return version.split("/")[1] ?? version;
+}
+
+export function adminText(admin: AdminAddress): string {
+  if (admin.kind === "unix") return `unix:${admin.path}`;
+  return admin.host.includes(":") ? `[${admin.host}]:${admin.port}` : `${admin.host}:${admin.port}`;
+}

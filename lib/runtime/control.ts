@@ -1,0 +1,27 @@
+// Owns: what API and command line may ask of a running supervisor. Must not: know HTTP.
+
+import type { ServiceStatus } from "../core/status.ts";
+import type { TriggerSource } from "../core/event.ts";
+import type { Observer, RecordedFact } from "../observe/record.ts";
+
+export interface SupervisorStatus {
+  readonly version: string;
+  readonly pid: number;
+  /** Unix milliseconds. */
+  readonly startedAtMs: number;
+  readonly stopping: boolean;
+  readonly services: Readonly<Record<string, ServiceStatus>>;
+}
+
+export interface Control {
+  status(): SupervisorStatus;
+  /** Asks for a new epoch; the answer names the request, which facts carry in `requests`. */
+  trigger(
+    service: string,
+    source: TriggerSource,
+    options: { readonly force: boolean },
+  ): { readonly request: string } | undefined;
+  /** Past records still held (a bounded ring) with `seq` greater than `afterSeq`, then every new one; the result ends it. */
+  subscribe(observer: Observer, afterSeq?: number): () => void;
+  recent(): readonly RecordedFact[];
+}

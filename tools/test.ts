@@ -1,0 +1,160 @@
+/**
+ * Runs the rings - the checks, then each folder of tests - and ends with the line `N passed, N failed[, N skipped]`.
+ *
+ *     test.ts [RING | FILE]... [--filter NAME]
+ */
+import { existsSync, globSync } from "node:fs";
+import { join } from "node:path";
+import { projectDir } from "./toolchain.ts";
+
+interface Outcome {
+  readonly ring: string;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: readonly string[];
+  readonly durationMs: number;
+}
+
+const CHECK = "check";
+// What fails soonest comes first; a folder that is not named here follows, in the order of the alphabet.
+const ORDER = ["unit", "transcripts", "property", "process", "integration", "compiled"];
+// These start no process and take no port, so their files may run side by side.
+const PARALLEL = ["unit", "transcripts", "property"];
+const RING_LIMIT_MS = 30 * 60_000;
+
+if (import.meta.main) Deno.exit(await main(Deno.args));
+
+async function main(args: readonly string[]): Promise<number> {
+  Deno.chdir(projectDir);
+  const filterAt = args.includes("--filter") ? args.indexOf("--filter") : args.length;
+  const filter = args.slice(filterAt, filterAt + 2);
+  const targets = args.toSpliced(filterAt, 2);
+
+  const known = [CHECK, ...rings()];
+  const unknown = targets.filter((target) => !known.includes(target) && !ORDER.includes(target) && !existsSync(target));
+  if (unknown.length > 0 || filter.length === 1) {
+    print(`usage: test [RING | FILE]... [--filter NAME], rings: ${known.join(", ")}`);
+    if (unknown.length > 0) print(`neither a ring nor a file: ${unknown.join(", ")}`);
+    return 2;
+  }
+
+  const outcomes: Outcome[] = [];
+  for (const target of targets.length > 0 ? targets : known) {
+    print(`\n== ${target}`);
+    outcomes.push(target === CHECK ? await runChecks() : await runTests(target, filter));
+  }
+  return report(outcomes);
+}
+
+/** The folders of tests/ that hold tests. */
+function rings(): string[] {
+  const names = new Set(globSync("tests/*/**/*_test.ts").map((path) => path.split("/")[1]!));
+  const place = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+  return [...names].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+}
+
+async function runChecks(): Promise<Outcome> {
+  const startMs = performance.now();
+  const checks: Record<string, () => Promise<boolean>> = {
+    "format": () => runDeno(["fmt", "--check"]),
+    "lint": () => runDeno(["lint", "--quiet"]),
+    "types": () => runDeno(["check", "--quiet", "."]),
+    "documentation of the core": lintDocumentation,
+  };
+  if (existsSync("tools/generate.ts")) {
+    checks["generated files"] = () => runDeno(["run", "--allow-all", "tools/generate.ts", "--check"]);
+  }
+  const failed: string[] = [];
+  for (const [name, check] of Object.entries(checks)) {
+    const isOk = await check();
+    print(`${name} ... ${isOk ? "ok" : "FAILED"}`);
+    if (!isOk) failed.push(name);
+  }
+  // Checks that pass are not tests: were they counted, a run without any test would look like one.
+  return { ring: CHECK, passed: 0, failed: failed.length, skipped: [], durationMs: performance.now() - startMs };
+}
+
+/** Each exported thing of the core says what it is. Deno asks the same of each of its fields, which would be noise. */
+async function lintDocumentation(): Promise<boolean> {
+  const files = globSync("lib/core/**/*.ts");
+  if (files.length === 0) return true;
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["doc", "--quiet", "--lint", ...files],
+    env: { NO_COLOR: "1" },
+  }).output();
+  const text = new TextDecoder().decode(stderr);
+  const findings = text.split(/^(?=error)/m).filter((part) => part.startsWith("error["));
+  const grave = findings.filter((part) => !part.startsWith("error[missing-jsdoc]") || /^ *\d+ \| export /m.test(part));
+  const isBroken = !success && findings.length === 0;
+  if (isBroken || grave.length > 0) print(isBroken ? text : grave.map((part) => part.trimEnd()).join("\n"));
+  return !isBroken && grave.length === 0;
+}
+
+async function runTests(target: string, filter: readonly string[]): Promise<Outcome> {
+  const startMs = performance.now();
+  const folder = join("tests", target);
+  const path = existsSync(folder) ? folder : target;
+  const junit = await Deno.makeTempFile({ prefix: "epochd-test-", suffix: ".xml" });
+  try {
+    const isOk = !existsSync(path) || await runDeno([
+      ...["test", "--allow-all", "--no-check", "--permit-no-files", `--junit-path=${junit}`],
+      ...(PARALLEL.includes(target) ? ["--parallel"] : []),
+      ...filter,
+      path,
+    ]);
+    const cases = (await Deno.readTextFile(junit)).split("<testcase ").slice(1);
+    const ignored = cases.filter((text) => text.includes("<skipped"));
+    // To Deno, a test that the filter leaves out is an ignored one.
+    const skipped = filter.length > 0 ? [] : ignored.map(nameOf);
+    const failures = cases.filter((text) => /<(failure|error)\b/.test(text)).length;
+    // Deno leaves out of its report a file that could not be loaded and a run that broke off.
+    const failed = isOk ? failures : Math.max(failures, 1);
+    const passed = cases.length - ignored.length - failures;
+    return { ring: target, passed, failed, skipped, durationMs: performance.now() - startMs };
+  } finally {
+    await Deno.remove(junit);
+  }
+}
+
+function nameOf(testcase: string): string {
+  const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+  const name = testcase.match(/^name="([^"]*)"/)?.[1] ?? "a test without a name";
+  return name.replace(/&(amp|lt|gt|quot|apos);/g, (_, entity: string) => entities[entity]!);
+}
+
+function report(outcomes: readonly Outcome[]): number {
+  const sum = (count: (outcome: Outcome) => number) => outcomes.reduce((total, outcome) => total + count(outcome), 0);
+  const passed = sum((outcome) => outcome.passed);
+  const failed = sum((outcome) => outcome.failed);
+  const skipped = outcomes.flatMap((outcome) => outcome.skipped);
+
+  print("");
+  printRow("ring", ["passed", "failed", "skipped", "seconds"]);
+  for (const outcome of outcomes) {
+    const seconds = (outcome.durationMs / 1000).toFixed(1);
+    printRow(outcome.ring, [outcome.passed, outcome.failed, outcome.skipped.length, seconds]);
+  }
+  for (const name of skipped) print(`skipped: ${name}`);
+
+  const isEmpty = passed + failed === 0 && outcomes.some((outcome) => outcome.ring !== CHECK);
+  if (isEmpty) print("no test was executed, which counts as a failure");
+  print(`\n${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ""}`);
+  return failed > 0 || isEmpty ? 1 : 0;
+}
+
+function printRow(title: string, cells: readonly (string | number)[]): void {
+  print(title.padEnd(16) + cells.map((cell) => String(cell).padStart(9)).join(""));
+}
+
+async function runDeno(args: readonly string[]): Promise<boolean> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [...args],
+    stdin: "null",
+    signal: AbortSignal.timeout(RING_LIMIT_MS),
+  }).spawn();
+  return (await child.status).success;
+}
+
+function print(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
+}
