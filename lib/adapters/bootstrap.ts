@@ -2,7 +2,6 @@
 
 import { parseDocument } from "yaml";
 import type { AdminAddress } from "../core/epoch.ts";
-import type { Problem } from "./envoy_args.ts";
 
 export type Bootstrap =
   | { readonly kind: "parsed"; readonly admin: AdminFound; readonly namedFiles: readonly string[] }
@@ -31,23 +30,6 @@ export function parseBootstrap(text: string, path: string, configYaml?: string):
   const overridden = findAdmin(extra);
   const admin = overridden.kind === "found" ? overridden : findAdmin(file);
   return { kind: "parsed", admin, namedFiles: [...new Set([...filesIn(file), ...filesIn(extra)])] };
-}
-
-/** `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`. */
-export function parseAdminAddress(text: string): { readonly address: AdminAddress } | { readonly problem: Problem } {
-  const problem = (expected: string) => ({ problem: { field: "--admin-address", value: text, expected } });
-  if (text.startsWith("unix:")) {
-    const path = text.slice(5);
-    const bytes = new TextEncoder().encode(path).length;
-    if (!path.startsWith("/") || path.endsWith("/")) return problem("unix: and the absolute path of a socket");
-    // sun_path holds 108 bytes with the closing zero.
-    return bytes > 107 ? problem(`a socket path of at most 107 bytes (has ${bytes})`) : { address: { kind: "unix", path } };
-  }
-  const match = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  if (host === undefined || !(port >= 1 && port <= 65535)) return problem("HOST:PORT with a port from 1 to 65535, or unix:PATH");
-  return { address: { kind: "tcp", host: reachable(host), port } };
 }
 
 function parseTree(text: string, yaml: boolean): Tree | string {
@@ -80,8 +62,12 @@ function findAdmin(bootstrap: Tree): AdminFound {
   }
   const socket = asTree(field(address, "socket_address"));
   const [host, port] = [socket?.address, Number(field(socket ?? {}, "port_value") ?? 0)];
-  if (typeof host !== "string" || host === "") return missing("its admin's address has neither socket_address.address nor pipe.path");
-  if (!(Number.isInteger(port) && port >= 1 && port <= 65535)) return missing(`its admin's port_value is ${port}, a port of its own each time`);
+  if (typeof host !== "string" || host === "") {
+    return missing("its admin's address has neither socket_address.address nor pipe.path");
+  }
+  if (!(Number.isInteger(port) && port >= 1 && port <= 65535)) {
+    return missing(`its admin's port_value is ${port}, a port of its own each time`);
+  }
   return { kind: "found", address: { kind: "tcp", host: reachable(host), port } };
 }
 
@@ -92,7 +78,15 @@ function reachable(host: string): string {
 }
 
 /** Names of fields whose text is a file that Envoy reads. Sockets and files that Envoy writes are not among them. */
-const FILE_KEYS = new Set(["filename", "path", "file_path", "plugin_path", "dso_path", "library_path", "local_rate_limit_path"]);
+const FILE_KEYS = new Set([
+  "filename",
+  "path",
+  "file_path",
+  "plugin_path",
+  "dso_path",
+  "library_path",
+  "local_rate_limit_path",
+]);
 const WRITTEN = new Set(["access_log", "accessLog", "admin", "pipe", "stats_sinks", "statsSinks"]);
 
 function* filesIn(tree: unknown): Generator<string> {

@@ -19,7 +19,8 @@ export async function runBounded(path: string, args: readonly string[], { timeou
   if (signal.aborted) return { kind: "aborted" };
   let child: Deno.ChildProcess;
   try {
-    child = new Deno.Command(path, { args: [...args], stdin: "null", stdout: "piped", stderr: "piped", detached: true }).spawn();
+    child = new Deno.Command(path, { args: [...args], stdin: "null", stdout: "piped", stderr: "piped", detached: true })
+      .spawn();
   } catch (error) {
     return { kind: "failed", error };
   }

@@ -1,73 +1,40 @@
-// Owns: telling equal from other content of files, as cheaply as their size allows. Must not: watch, or judge what they hold.
+// Owns: telling equal from other content of Envoy's binaries, as cheaply as 107 MB allow. Must not: run them, or watch them.
 
 import { createHash } from "node:crypto";
-
-/** A file's state as stat tells it: equal texts are equal content, unless the file is written right now. */
-export function statKey(info: Deno.FileInfo): string {
-  return [info.dev, info.ino, info.size, info.mtime?.getTime(), info.ctime?.getTime()].join("-");
-}
-
-export type Read =
-  | { readonly kind: "read"; readonly bytes: Uint8Array<ArrayBuffer>; readonly digest: string }
-  | { readonly kind: "unusable"; readonly why: "missing" | "unreadable" | "empty"; readonly problem: string };
-
-/** More is no bootstrap; Envoy keeps its whole bootstrap in memory several times. */
-const MAX_BYTES = 268_435_456;
-
-/** The whole of a small file and its sha256. */
-export async function readContent(path: string): Promise<Read> {
-  try {
-    // Before the open: opening a FIFO would wait for a writer.
-    const wrong = notAFile(await Deno.stat(path));
-    if (wrong !== undefined) return { kind: "unusable", why: "unreadable", problem: `read ${path}: ${wrong}` };
-    const bytes = await Deno.readFile(path);
-    if (bytes.length === 0) return { kind: "unusable", why: "empty", problem: `read ${path}: the file is empty` };
-    return { kind: "read", bytes, digest: sha256(bytes) };
-  } catch (error) {
-    const missing = error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
-    return { kind: "unusable", why: missing ? "missing" : "unreadable", problem: `read ${path}: ${reason(error)}` };
-  }
-}
-
-export function sha256(content: Uint8Array | string): string {
-  return createHash("sha256").update(content).digest("hex");
-}
-
-/** An error of the operating system without the call that Deno puts before it. */
-export function reason(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return /([A-Z][^:]*)\(os error \d+\)/.exec(text)?.[1]?.trim().toLowerCase() ?? text;
-}
-
-function notAFile(info: Deno.FileInfo): string | undefined {
-  if (info.isDirectory) return "is a directory, expected a file";
-  if (!info.isFile) return "is not a regular file";
-  return info.size > MAX_BYTES ? `has ${info.size} bytes, more than ${MAX_BYTES}` : undefined;
-}
+import { isMissing, reason, sha256, statKey } from "./content.ts";
+import { ELF_HEADER_BYTES, elfSize } from "./elf.ts";
 
 export type Look =
   | { readonly kind: "usable"; readonly digest: string }
   | { readonly kind: "unusable"; readonly why: "missing" | "not_executable" | "unreadable"; readonly problem: string };
 
-/** One content of a binary that was seen, whatever files have had it. */
+/** One content that was seen, whatever files have had it. */
 interface Known {
   readonly digest: string;
   readonly size: number;
   readonly stats: Set<string>;
   sha256?: string;
   /** Keeps the content readable until it must be hashed, even when its file is replaced. */
-  held?: { readonly file: Deno.FsFile; readonly mtime: number | undefined };
+  held?: Deno.FsFile;
 }
 
+/** Contents that are remembered; a forgotten one that returns gets another name. */
+const MAX_KNOWN = 32;
+
+/** A write in the same tick of the kernel's clock leaves mtime as it is; a tick has up to 10 ms. */
+const RACY_MS = 100;
+
 /**
- * Digests of large files, by name: equal content always gets the name that it had first. The first binary is named by its stat and
- * hashed only when another file of its size shows up, so that a start never waits for the hash of 107 MB (70 to 250 ms).
+ * Digests of binaries, by name: equal content always gets the name that it had first in this process. The first content is named by
+ * its file's stat and hashed only when another file of its size shows up, so that a start never waits for a hash (70 to 250 ms).
  */
 export class BinaryDigests {
   private readonly known: Known[] = [];
   private turn: Promise<unknown> = Promise.resolve();
   /** Files hashed so far. */
   hashed = 0;
+
+  constructor(private readonly wallMs: () => number = Date.now) {}
 
   /** Looks at the file now; calls wait for each other, so that no content is hashed twice. */
   look(path: string): Promise<Look> {
@@ -85,86 +52,114 @@ export class BinaryDigests {
     }
   }
 
+  /**
+   * Hashes what is held only, when there is time. Until then bytes that are written over in place look like a touch; the kernel
+   * refuses that (ETXTBSY) as long as an Envoy runs them.
+   */
+  settle(): Promise<void> {
+    const settled = this.turn.then(() => this.hashAllHeld());
+    this.turn = settled;
+    return settled;
+  }
+
   close(): void {
     for (const content of this.known) release(content);
   }
 
   private async lookNow(path: string): Promise<Look> {
+    const unusable = (why: "missing" | "not_executable" | "unreadable", text: string): Look => {
+      return { kind: "unusable", why, problem: `use ${path} as Envoy's binary: ${text}` };
+    };
+    let file: Deno.FsFile | undefined;
     try {
       const info = await Deno.stat(path);
-      if (!info.isFile) return unusable("not_executable", `${path} is ${info.isDirectory ? "a directory" : "not a regular file"}, expected Envoy's binary`);
-      if (info.size === 0) return unusable("not_executable", `${path} is empty, expected Envoy's binary`);
-      if (((info.mode ?? 0o111) & 0o111) === 0) return unusable("not_executable", `${path} is not executable (mode ${((info.mode ?? 0) & 0o7777).toString(8)})`);
-      return { kind: "usable", digest: await this.digestOf(path, info) };
+      if (info.isDirectory) return unusable("not_executable", "is a directory, expected a file");
+      if (!info.isFile) return unusable("not_executable", "is not a regular file");
+      const mode = info.mode ?? 0o111;
+      if ((mode & 0o111) === 0) {
+        return unusable("not_executable", `is not executable (mode 0${(mode & 0o7777).toString(8)})`);
+      }
+      const seen = this.byStat(statKey(info));
+      if (seen !== undefined) return { kind: "usable", digest: seen.digest };
+      file = await Deno.open(path);
+      const opened = await file.stat();
+      const header = new Uint8Array(ELF_HEADER_BYTES);
+      const whole = elfSize(header.subarray(0, await file.read(header) ?? 0));
+      if (opened.size === 0) return unusable("not_executable", "is empty");
+      if (opened.size < whole) {
+        return unusable("not_executable", `is cut short: ${opened.size} of at least ${whole} bytes`);
+      }
+      const content = await this.contentOf(file, opened);
+      if (content.held === file) file = undefined;
+      return { kind: "usable", digest: content.digest };
     } catch (error) {
-      const missing = error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
-      return unusable(missing ? "missing" : "unreadable", `${path}: ${reason(error)}`);
+      return unusable(isMissing(error) ? "missing" : "unreadable", reason(error));
+    } finally {
+      file?.close();
     }
   }
 
-  private async digestOf(path: string, info: Deno.FileInfo): Promise<string> {
+  private async contentOf(file: Deno.FsFile, info: Deno.FileInfo): Promise<Known> {
     const stat = statKey(info);
-    const seen = this.byStat(stat);
-    if (seen !== undefined) return seen.digest;
-    const fresh: Known = { digest: `stat-${stat}`, size: info.size, stats: new Set([stat]) };
-    const racy = isRacy(info);
-    if (racy || this.known.some(({ size }) => size === info.size)) {
-      fresh.sha256 = await this.hashPath(path);
-      for (const other of this.known) {
-        if (other.size !== info.size) continue;
-        other.sha256 ??= await this.hashHeld(other);
-        if (other.sha256 !== fresh.sha256) continue;
-        if (!racy) other.stats.add(stat);
-        return other.digest;
-      }
-      if (racy) fresh.stats.clear();
-      this.known.push({ ...fresh, digest: fresh.sha256 });
-      return fresh.sha256;
+    const mtimeMs = info.mtime?.getTime();
+    const isRacy = mtimeMs === undefined || Math.abs(this.wallMs() - mtimeMs) < RACY_MS;
+    const stats = new Set(isRacy ? [] : [stat]);
+    if (!isRacy && !this.known.some(({ size }) => size === info.size)) {
+      return await this.remember({ digest: `stat:${sha256(stat).slice(0, 16)}`, size: info.size, stats, held: file });
     }
-    fresh.held = { file: await Deno.open(path), mtime: info.mtime?.getTime() };
-    this.known.push(fresh);
-    return fresh.digest;
+    const digest = await this.hash(file);
+    for (const other of this.known) {
+      if (other.size !== info.size) continue;
+      other.sha256 ??= await this.hashHeld(other);
+      if (other.sha256 !== digest) continue;
+      for (const known of stats) other.stats.add(known);
+      return other;
+    }
+    return await this.remember({ digest, size: info.size, stats, sha256: digest });
+  }
+
+  /** Of all contents at most the newest is held open: a replaced binary would keep its disk space. */
+  private async remember(content: Known): Promise<Known> {
+    await this.hashAllHeld();
+    this.known.push(content);
+    for (const oldest of this.known.splice(0, this.known.length - MAX_KNOWN)) release(oldest);
+    return content;
   }
 
   private byStat(stat: string): Known | undefined {
     return this.known.find(({ stats }) => stats.has(stat));
   }
 
-  private async hashPath(path: string): Promise<string> {
-    using file = await Deno.open(path);
-    return await this.hash(file);
+  private async hashAllHeld(): Promise<void> {
+    for (const content of this.known) if (content.held !== undefined) content.sha256 = await this.hashHeld(content);
   }
 
-  /** The held content's sha256, or a text equal to none when it was written over in place. */
+  /** The held content's sha256; where it can't be read any more, its name, which is no other's. */
   private async hashHeld(content: Known): Promise<string> {
-    const { held } = content;
-    if (held === undefined) return content.digest;
-    const now = await held.file.stat();
-    const digest = now.size === content.size && now.mtime?.getTime() === held.mtime ? await this.hash(held.file) : `gone-${content.digest}`;
-    release(content);
-    return digest;
+    if (content.held === undefined) return content.digest;
+    try {
+      return await this.hash(content.held);
+    } catch {
+      return content.digest;
+    } finally {
+      release(content);
+    }
   }
 
   private async hash(file: Deno.FsFile): Promise<string> {
     this.hashed++;
+    await file.seek(0, Deno.SeekMode.Start);
     const hash = createHash("sha256");
+    // Small enough that signals and timers are never kept waiting for a millisecond.
     const buffer = new Uint8Array(262_144);
-    for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) hash.update(buffer.subarray(0, count));
+    for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) {
+      hash.update(buffer.subarray(0, count));
+    }
     return hash.digest("hex");
   }
 }
 
-function unusable(why: "missing" | "not_executable" | "unreadable", problem: string): Look {
-  return { kind: "unusable", why, problem };
-}
-
-/** Changed so recently that a further change might leave the stat as it is: Deno tells ctime in whole seconds. */
-function isRacy(info: Deno.FileInfo): boolean {
-  const changed = info.ctime?.getTime();
-  return changed === undefined || changed === null || Math.abs(Date.now() - changed) < 2000;
-}
-
 function release(content: Known): void {
-  content.held?.file.close();
+  content.held?.close();
   delete content.held;
 }

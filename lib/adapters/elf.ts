@@ -3,8 +3,8 @@
 /** e_machine of the ELF header, by the names that `Deno.build.arch` has. */
 const MACHINES: Readonly<Record<string, number>> = { x86_64: 62, aarch64: 183 };
 
-/** Bytes of a file that `foreignHeader` needs. */
-export const HEADER_BYTES = 20;
+/** The whole header of a 64-bit ELF file. */
+export const ELF_HEADER_BYTES = 64;
 
 /**
  * Why the kernel can't run this, or undefined. A script (`#!`) is taken at its word.
@@ -12,13 +12,30 @@ export const HEADER_BYTES = 20;
  * which ends with 127 as if the file were missing.
  */
 export function foreignHeader(header: Uint8Array, arch: string): string | undefined {
-  if (header[0] === 0x23 && header[1] === 0x21) return undefined;
-  if (header.length < HEADER_BYTES || header[0] !== 0x7f || header[1] !== 0x45 || header[2] !== 0x4c || header[3] !== 0x46) {
-    return "not an ELF executable";
-  }
-  const machine = new DataView(header.buffer, header.byteOffset).getUint16(18, header[5] !== 2);
+  if (isScript(header)) return undefined;
+  if (!isElf(header)) return "not an ELF executable";
+  const machine = view(header).getUint16(18, header[5] !== 2);
   const wanted = MACHINES[arch];
   if (wanted === undefined || machine === wanted) return undefined;
   const name = Object.entries(MACHINES).find(([, number]) => number === machine)?.[0] ?? `ELF machine ${machine}`;
   return `built for ${name}, this machine is ${arch}`;
+}
+
+/** How long a 64-bit ELF file must be at least, by where its section headers end (its last bytes); 0 where that can't be told. */
+export function elfSize(header: Uint8Array): number {
+  if (!isElf(header) || header.length < ELF_HEADER_BYTES || header[4] !== 2 || header[5] !== 1) return 0;
+  const at = Number(view(header).getBigUint64(40, true));
+  return at + view(header).getUint16(58, true) * view(header).getUint16(60, true);
+}
+
+function isScript(header: Uint8Array): boolean {
+  return header[0] === 0x23 && header[1] === 0x21;
+}
+
+function isElf(header: Uint8Array): boolean {
+  return header.length >= 20 && [0x7f, 0x45, 0x4c, 0x46].every((byte, i) => header[i] === byte);
+}
+
+function view(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

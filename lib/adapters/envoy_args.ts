@@ -36,9 +36,27 @@ export function epochEnv(epoch: number): Record<string, string> {
 
 /** The argv that validates what `epochArgs` would run: the log goes to stderr, so that the reason can be read there. */
 export function validateArgs(flags: EpochFlags, bootstrapPath: string): string[] {
-  const quiet = new Set(["--log-path", "--log-format", "--log-format-escaped", "-l", "--log-level", "--component-log-level"]);
+  const quiet = new Set([
+    "--log-path",
+    "--log-format",
+    "--log-format-escaped",
+    "-l",
+    "--log-level",
+    "--component-log-level",
+  ]);
   const kept = splitArgs(flags.userArgs).filter((item) => !quiet.has(item.flag)).flatMap((item) => item.items);
-  return ["--mode", "validate", "-c", bootstrapPath, ...commonArgs(flags), "-l", "warning", "--log-format", "%v", ...kept];
+  return [
+    "--mode",
+    "validate",
+    "-c",
+    bootstrapPath,
+    ...commonArgs(flags),
+    "-l",
+    "warning",
+    "--log-format",
+    "%v",
+    ...kept,
+  ];
 }
 
 /** Everything but the epoch's number and the bootstrap: equal texts are equal Envoys. */
@@ -62,7 +80,9 @@ export function checkEnvoyArgs(userArgs: readonly string[]): Problem | undefined
     const equals = flag.indexOf("=");
     if (equals > 0) {
       const [name, rest] = [flag.slice(0, equals), flag.slice(equals + 1)];
-      return problem(ENVOY_FLAGS[name]?.reserved ?? `flag and value as two items: --envoy-arg=${name} --envoy-arg=${rest}`);
+      return problem(
+        ENVOY_FLAGS[name]?.reserved ?? `flag and value as two items: --envoy-arg=${name} --envoy-arg=${rest}`,
+      );
     }
     const known = ENVOY_FLAGS[flag];
     if (known?.reserved !== undefined) return problem(known.reserved);

@@ -2,7 +2,7 @@
 
 import type { Plan } from "../core/epoch.ts";
 import { type Refusal, refusal } from "../core/refusal.ts";
-import { runBounded } from "./bounded_run.ts";
+import { type Ran, type Run, runBounded } from "./bounded_run.ts";
 import { argsIdentity, type EpochFlags, validateArgs } from "./envoy_args.ts";
 import { execRefusal } from "./process.ts";
 
@@ -28,7 +28,8 @@ export class EnvoyChecks {
 
   /** What `--hot-restart-version` prints, for example `11.104`. */
   async hotRestartVersion(plan: Plan, signal: AbortSignal): Promise<Printed> {
-    return (await this.versions.get(plan.binaryDigest, signal, (ended) => this.askVersion(plan.binaryPath, ended))).value;
+    return (await this.versions.get(plan.binaryDigest, signal, (ended) => this.askVersion(plan.binaryPath, ended)))
+      .value;
   }
 
   /** The verdict of `--mode validate` with the flags of an epoch; `files` is the state of the files that the bootstrap names. */
@@ -45,8 +46,11 @@ export class EnvoyChecks {
 
   private async askVersion(path: string, signal: AbortSignal): Promise<Final<Printed>> {
     const timeoutMs = this.options.versionTimeoutMs ?? 5000;
-    const ran = await runBounded(path, ["--hot-restart-version"], { timeoutMs, signal });
-    const no = (name: Refusal, final: boolean): Final<Printed> => ({ value: { kind: "refused", refusal: name }, final });
+    const ran = await runWhenWritten(path, ["--hot-restart-version"], { timeoutMs, signal });
+    const no = (name: Refusal, final: boolean): Final<Printed> => ({
+      value: { kind: "refused", refusal: name },
+      final,
+    });
     const call = `run ${path} --hot-restart-version`;
     switch (ran.kind) {
       case "failed":
@@ -56,10 +60,14 @@ export class EnvoyChecks {
       case "aborted":
         return no(refusal("stopping", `${call}: ended before its answer`), false);
       case "ended": {
-        const version = ran.stdout.trim();
+        // 1.38.3 to 1.40.0 print it on stderr.
+        const version = ran.stdout.trim() || ran.stderr.trim();
         if (ran.code === 0 && /^\S{1,64}$/.test(version)) return { value: { kind: "printed", version }, final: true };
         const said = oneLine(ran.stderr || ran.stdout) || "nothing";
-        return no(refusal("spawn_failed", `${call}: ended with ${ran.code} and said ${said}; is it Envoy with hot restart?`), true);
+        return no(
+          refusal("spawn_failed", `${call}: ended with ${ran.code} and said ${said}; is it Envoy with hot restart?`),
+          true,
+        );
       }
     }
   }
@@ -71,30 +79,72 @@ export class EnvoyChecks {
       case "failed":
         return { value: execRefusal(plan.binaryPath, ran.error), final: false };
       case "timeout":
-        return { value: refusal("binary_hangs", `run ${plan.binaryPath} --mode validate: did not end within ${timeoutMs} ms`), final: false };
+        return {
+          value: refusal("binary_hangs", `run ${plan.binaryPath} --mode validate: did not end within ${timeoutMs} ms`),
+          final: false,
+        };
       case "aborted":
         return { value: refusal("stopping", "validation was ended before its verdict"), final: false };
       case "ended":
         if (ran.code === 0) return { value: undefined, final: true };
         // Killed by something else (out of memory): no verdict.
         if (ran.code > 128) {
-          return { value: refusal("bootstrap_invalid", `Envoy died with ${ran.code} on validating: ${validationReason(ran.stderr)}`), final: false };
+          return {
+            value: refusal(
+              "bootstrap_invalid",
+              `Envoy died with ${ran.code} on validating: ${validationReason(ran.stderr)}`,
+            ),
+            final: false,
+          };
         }
-        return { value: refusal("bootstrap_invalid", validationReason(ran.stderr) || `Envoy refused it with exit code ${ran.code}`), final: true };
+        return {
+          value: refusal(
+            "bootstrap_invalid",
+            validationReason(ran.stderr) || `Envoy refused it with exit code ${ran.code}`,
+          ),
+          final: true,
+        };
     }
+  }
+}
+
+/** ETXTBSY: somebody still has the binary open for writing; in a moment it is whole. */
+async function runWhenWritten(path: string, args: readonly string[], run: Run): Promise<Ran> {
+  for (const started = performance.now();;) {
+    const ran = await runBounded(path, args, run);
+    const isBusy = ran.kind === "failed" && /os error 26\b/.test(String(ran.error));
+    if (!isBusy || performance.now() - started >= run.timeoutMs) return ran;
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
 /** What is wrong, out of what `--mode validate` says (1.38 to 1.40), in one line. */
 export function validationReason(stderr: string): string {
-  const marker = /(?:error initializing configuration '[^']*': |error: )/g;
-  const text = stderr.split(marker).at(-1) ?? "";
+  const text = stderr.split(/^(?:error initializing configuration '[^']*': |error: )/m).at(-1) ?? "";
   // Constraint violations print the whole message first, then `\n: ` and what is wrong with it.
   const said = oneLine(text.slice(text.lastIndexOf("\n: ") + 1).replace(/^: /, ""));
-  const causes = said.split(" | caused by ");
-  // A chain of "embedded message failed" is as deep as the bootstrap; its ends tell where and what.
-  const short = causes.length > 3 ? [causes[0], "...", ...causes.slice(-2)].join(" | ") : said;
+  const short = shortenChain(said);
   return short.length > 600 ? `${short.slice(0, 600)}...` : short;
+}
+
+/**
+ * `(AError.B: embedded message failed validation | caused by CError.D[0]: ... | caused by EError.F: too large)` is as long as the
+ * bootstrap is deep; `(B.D[0].F: too large)` says the same.
+ */
+function shortenChain(text: string): string {
+  const causes = text.split(" | caused by ");
+  const path: string[] = [];
+  for (const [i, cause] of causes.slice(0, -1).entries()) {
+    const field = /(?:^|\()\w+ValidationError\.([\w[\]]+): embedded message failed validation$/.exec(cause);
+    if (field?.[1] === undefined || (i > 0 && field.index > 0)) return text;
+    path.push(field[1]);
+  }
+  if (path.length === 0) return text;
+  const last = /^\w+ValidationError\.([\w[\]]+): (.*)$/.exec(causes.at(-1) ?? "");
+  const start = text.slice(0, text.indexOf("(") + 1);
+  return last === null
+    ? `${start}${path.join(".")}: ${causes.at(-1)}`
+    : `${start}${[...path, last[1]].join(".")}: ${last[2]}`;
 }
 
 function oneLine(text: string): string {
@@ -110,7 +160,10 @@ interface Final<T> {
 /** Answers by key, each asked for once, also when two ask at the same time. The asking ends when all who wait have given up. */
 class Remembered<T> {
   private readonly answers = new Map<string, T>();
-  private readonly asking = new Map<string, { readonly answer: Promise<T>; readonly end: AbortController; waiting: number }>();
+  private readonly asking = new Map<
+    string,
+    { readonly answer: Promise<T>; readonly end: AbortController; waiting: number }
+  >();
 
   constructor(private readonly limit: number) {}
 
@@ -124,7 +177,10 @@ class Remembered<T> {
     const asked = this.asking.get(key) ?? this.start(key, askFor);
     asked.waiting++;
     const leave = () => {
-      if (--asked.waiting === 0) asked.end.abort();
+      if (--asked.waiting > 0) return;
+      asked.end.abort();
+      // Who asks from now on gets an asking of his own.
+      if (this.asking.get(key) === asked) this.asking.delete(key);
     };
     if (signal.aborted) leave();
     signal.addEventListener("abort", leave, { once: true });
@@ -138,7 +194,7 @@ class Remembered<T> {
   private start(key: string, askFor: (ended: AbortSignal) => Promise<Final<T>>) {
     const end = new AbortController();
     const answer = askFor(end.signal).then(({ value, final }) => {
-      this.asking.delete(key);
+      if (this.asking.get(key) === asked) this.asking.delete(key);
       if (final) {
         this.answers.set(key, value);
         for (const oldest of this.answers.keys()) if (this.answers.size > this.limit) this.answers.delete(oldest);

@@ -67,7 +67,9 @@ const RESERVED: Readonly<Record<string, readonly [takesValue: boolean, reserved:
 export const ENVOY_FLAGS: Readonly<Record<string, EnvoyFlag>> = {
   ...Object.fromEntries(SWITCHES.map((flag) => [flag, { takesValue: false }])),
   ...Object.fromEntries(VALUES.map((flag) => [flag, { takesValue: true }])),
-  ...Object.fromEntries(Object.entries(RESERVED).map(([flag, [takesValue, reserved]]) => [flag, { takesValue, reserved }])),
+  ...Object.fromEntries(
+    Object.entries(RESERVED).map(([flag, [takesValue, reserved]]) => [flag, { takesValue, reserved }]),
+  ),
   "-l": { takesValue: true, alias: "--log-level" },
   "--log-level": { takesValue: true },
   "--stats-tag": { takesValue: true, repeatable: true },

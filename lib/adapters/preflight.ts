@@ -3,8 +3,9 @@
 import type { AdminAddress, Plan } from "../core/epoch.ts";
 import { type Refusal, refusal, type RefusalName } from "../core/refusal.ts";
 import type { Preflight, PreflightOutcome, PreflightRequest } from "../runtime/ports.ts";
-import { parseBootstrap } from "./bootstrap.ts";
-import { type BinaryDigests, readContent, sha256, statKey } from "./digests.ts";
+import { type Bootstrap, parseBootstrap } from "./bootstrap.ts";
+import { readContent, sha256, statKey } from "./content.ts";
+import type { BinaryDigests } from "./digests.ts";
 import { argsIdentity, type EpochFlags, flagValue } from "./envoy_args.ts";
 import type { EnvoyChecks } from "./envoy_checks.ts";
 import { headerProblem } from "./process.ts";
@@ -21,6 +22,8 @@ export interface EnvoyPreflightOptions {
   readonly snapshots: Snapshots;
   readonly checks: EnvoyChecks;
   /** Why an epoch 0 must not start now, asked at depth `first` (`SharedMemory.startObstacle`). */
+  /** Why this user must not join the Envoy that lives on the base id (`SharedMemory.joinObstacle`). */
+  readonly joinObstacle?: () => Promise<Refusal | undefined>;
   readonly obstacle?: (printedLayout: () => Promise<string | undefined>) => Promise<Refusal | undefined>;
 }
 
@@ -30,24 +33,35 @@ export class EnvoyPreflight implements Preflight {
   /** Stats of the files that a plan's bootstrap names, when the plan passed last. */
   private readonly passedWith = new Map<string, string>();
 
+  /** The bootstrap that was parsed last. */
+  private parsed: { readonly of: string; readonly bootstrap: Bootstrap } | undefined;
+
   constructor(private readonly options: EnvoyPreflightOptions) {}
 
   async run(request: PreflightRequest, signal: AbortSignal): Promise<PreflightOutcome> {
     const { envoyPath, bootstrapPath, binaries } = this.options;
     const [bootstrap, binary] = await Promise.all([readContent(bootstrapPath), binaries.look(envoyPath)]);
     if (bootstrap.kind === "unusable") {
-      const names = { missing: "bootstrap_missing", unreadable: "bootstrap_unreadable", empty: "bootstrap_invalid" } as const;
+      const names = {
+        missing: "bootstrap_missing",
+        unreadable: "bootstrap_unreadable",
+        empty: "bootstrap_invalid",
+      } as const;
       return refused(refusal(names[bootstrap.why], bootstrap.problem));
     }
     if (binary.kind === "unusable") {
-      const names = { missing: "binary_missing", not_executable: "binary_not_executable", unreadable: "binary_not_executable" } as const;
+      const names = {
+        missing: "binary_missing",
+        not_executable: "binary_not_executable",
+        unreadable: "binary_not_executable",
+      } as const;
       return refused(refusal(names[binary.why], binary.problem));
     }
     const looked = { bootstrapDigest: bootstrap.digest, binaryDigest: binary.digest };
     const no = (name: Refusal): PreflightOutcome => ({ kind: "refused", refusal: name, looked });
     const foreign = headerProblem(envoyPath);
     if (foreign !== undefined) return no(foreign);
-    const read = this.readBootstrap(bootstrap.bytes);
+    const read = this.readBootstrap(bootstrap);
     if (read.kind === "no") return no(read.refusal);
     const snapshot = await this.options.snapshots.take(bootstrap.digest, bootstrapPath, bootstrap.bytes);
     // A full disk says nothing about this content: not remembered against it.
@@ -60,6 +74,10 @@ export class EnvoyPreflight implements Preflight {
       admin: read.value.admin,
     };
     const files = await statsOf(read.value.namedFiles);
+    if (request.joining) {
+      const foreign = await this.options.joinObstacle?.();
+      if (foreign !== undefined) return refused(foreign);
+    }
     if (request.depth === "first") {
       const layout = async () => {
         const printed = await this.options.checks.hotRestartVersion(plan, signal);
@@ -69,7 +87,9 @@ export class EnvoyPreflight implements Preflight {
       if (obstacle !== undefined) return refused(obstacle);
       return this.passed(plan, files, false);
     }
-    if (request.provenKeys.includes(plan.key) && (this.passedWith.get(plan.key) ?? files) === files) return this.passed(plan, files, true);
+    if (request.provenKeys.includes(plan.key) && (this.passedWith.get(plan.key) ?? files) === files) {
+      return this.passed(plan, files, true);
+    }
     return await this.check(plan, files, request, signal);
   }
 
@@ -78,7 +98,12 @@ export class EnvoyPreflight implements Preflight {
     return this.options.snapshots.prune(keepDigests);
   }
 
-  private async check(plan: Plan, files: string, request: PreflightRequest, signal: AbortSignal): Promise<PreflightOutcome> {
+  private async check(
+    plan: Plan,
+    files: string,
+    request: PreflightRequest,
+    signal: AbortSignal,
+  ): Promise<PreflightOutcome> {
     const { checks, flags } = this.options;
     const looked = { bootstrapDigest: plan.bootstrapDigest, binaryDigest: plan.binaryDigest };
     const printed = await checks.hotRestartVersion(plan, signal);
@@ -86,7 +111,8 @@ export class EnvoyPreflight implements Preflight {
     if (printed.kind === "refused") return { kind: "refused", refusal: printed.refusal, looked };
     const wanted = request.hotRestartVersion;
     if (wanted !== undefined && wanted !== "" && printed.version !== wanted) {
-      const detail = `${plan.binaryPath} prints hot restart version ${printed.version}, the serving epoch has ${wanted}: they can't hand over to each other`;
+      const detail =
+        `${plan.binaryPath} prints hot restart version ${printed.version}, the serving epoch has ${wanted}: they can't hand over to each other`;
       return { kind: "refused", refusal: refusal("hot_restart_version_differs", detail), looked };
     }
     const verdict = await checks.validate(plan, flags(), files, signal);
@@ -100,16 +126,32 @@ export class EnvoyPreflight implements Preflight {
     return { kind: "passed", plan, cached };
   }
 
-  private readBootstrap(bytes: Uint8Array): Step<{ readonly admin: AdminAddress; readonly namedFiles: readonly string[] }> {
+  private readBootstrap(
+    bootstrap: { readonly digest: string; readonly bytes: Uint8Array },
+  ): Step<{ readonly admin: AdminAddress; readonly namedFiles: readonly string[] }> {
     const { bootstrapPath, adminAddress, flags } = this.options;
     const no = (name: RefusalName, detail: string) => ({ kind: "no", refusal: refusal(name, detail) } as const);
-    const parsed = parseBootstrap(new TextDecoder().decode(bytes), bootstrapPath, flagValue(flags().userArgs, "--config-yaml"));
+    const configYaml = flagValue(flags().userArgs, "--config-yaml");
+    const of = `${bootstrap.digest} ${configYaml}`;
+    // Parsing YAML takes a millisecond for each kilobyte, and holds everything else.
+    if (this.parsed?.of !== of) {
+      this.parsed = {
+        of,
+        bootstrap: parseBootstrap(new TextDecoder().decode(bootstrap.bytes), bootstrapPath, configYaml),
+      };
+    }
+    const parsed = this.parsed.bootstrap;
     if (parsed.kind === "malformed") return no("bootstrap_invalid", `read ${bootstrapPath}: ${parsed.problem}`);
     const namedFiles = parsed.kind === "parsed" ? parsed.namedFiles : [];
     if (adminAddress !== undefined) return { kind: "ok", value: { admin: adminAddress, namedFiles } };
     const why = parsed.kind === "opaque" ? parsed.why : parsed.admin.kind === "missing" ? parsed.admin.why : undefined;
-    if (parsed.kind === "parsed" && parsed.admin.kind === "found") return { kind: "ok", value: { admin: parsed.admin.address, namedFiles } };
-    return no("admin_address_missing", `read the admin address from ${bootstrapPath}: ${why}; give the bootstrap one or use --admin-address`);
+    if (parsed.kind === "parsed" && parsed.admin.kind === "found") {
+      return { kind: "ok", value: { admin: parsed.admin.address, namedFiles } };
+    }
+    return no(
+      "admin_address_missing",
+      `read the admin address from ${bootstrapPath}: ${why}; give the bootstrap one or use --admin-address`,
+    );
   }
 }
 

@@ -5,15 +5,14 @@ import type { ChildSignal } from "../core/effect.ts";
 import type { Exit, Plan } from "../core/epoch.ts";
 import { type Refusal, refusal } from "../core/refusal.ts";
 import type { ChildProcess, Processes, Spawned, SpawnRequest } from "../runtime/ports.ts";
-import { foreignHeader, HEADER_BYTES } from "./elf.ts";
+import { reason } from "./content.ts";
+import { ELF_HEADER_BYTES, foreignHeader } from "./elf.ts";
 import { epochArgs, epochEnv, type EpochFlags } from "./envoy_args.ts";
 
 export interface EnvoyProcessesOptions {
   readonly flagsOf: (plan: Plan) => EpochFlags;
   /** Whether the file is still, by its stat, the one that had this digest. */
   readonly isStill: (path: string, digest: string) => boolean;
-  /** A relative bootstrap path inside a bootstrap is relative to this; default: epochd's own. */
-  readonly cwd?: string;
 }
 
 export class EnvoyProcesses implements Processes {
@@ -28,7 +27,6 @@ export class EnvoyProcesses implements Processes {
       const child = new Deno.Command(path, {
         args: epochArgs(this.options.flagsOf(plan), epoch, plan.bootstrapPath),
         env: epochEnv(epoch),
-        ...(this.options.cwd === undefined ? {} : { cwd: this.options.cwd }),
         // Its own session: Ctrl-C goes to epochd alone, and Envoy (1.38 to 1.40) ends at once by SIGINT.
         detached: true,
         stdin: "null",
@@ -43,7 +41,9 @@ export class EnvoyProcesses implements Processes {
 
   /** The file, or the living process' own image when the file is no longer that one (replaced or unlinked; verified 1.38 to 1.40). */
   private executable({ plan, sameBinaryAsPid }: SpawnRequest): string {
-    if (sameBinaryAsPid === undefined || this.options.isStill(plan.binaryPath, plan.binaryDigest)) return plan.binaryPath;
+    if (sameBinaryAsPid === undefined || this.options.isStill(plan.binaryPath, plan.binaryDigest)) {
+      return plan.binaryPath;
+    }
     return `/proc/${sameBinaryAsPid}/exe`;
   }
 }
@@ -79,7 +79,7 @@ class EnvoyProcess implements ChildProcess {
 export function headerProblem(path: string): Refusal | undefined {
   try {
     using file = Deno.openSync(path);
-    const header = new Uint8Array(HEADER_BYTES);
+    const header = new Uint8Array(ELF_HEADER_BYTES);
     const read = file.readSync(header) ?? 0;
     const why = foreignHeader(header.subarray(0, read), Deno.build.arch);
     return why === undefined ? undefined : refusal("binary_wrong_architecture", `run ${path}: ${why}`);
@@ -93,7 +93,10 @@ export function headerProblem(path: string): Refusal | undefined {
 export function execRefusal(path: string, error: unknown): Refusal {
   const text = error instanceof Error ? error.message : String(error);
   const errno = Number(/os error (\d+)/.exec(text)?.[1] ?? 0);
-  const why = text.replace(/^.*?: (?=[A-Z])/, "");
+  const why = reason(error);
+  if (errno === 2 && path.startsWith("/proc/")) {
+    return refusal("spawn_failed", `run ${path}: the process whose binary it is has ended`);
+  }
   if (errno === 2) {
     // ENOENT for a file that is there: its ELF interpreter isn't.
     return exists(path)

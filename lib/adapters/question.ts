@@ -2,6 +2,7 @@
 // Hand-made because fetch obeys HTTP_PROXY even for 127.0.0.1 and pools; a draining Envoy answers for ever on old connections.
 
 import type { AdminAddress } from "../core/epoch.ts";
+import { reason } from "./content.ts";
 
 export type Reply =
   | { readonly kind: "reply"; readonly status: number; readonly body: string }
@@ -71,7 +72,9 @@ class Exchange {
     let all = new Uint8Array(16_384);
     for (;;) {
       if (this.received === all.length) {
-        if (all.length >= this.question.maxBytes) throw new Garbage(`an answer of more than ${this.question.maxBytes} bytes`);
+        if (all.length >= this.question.maxBytes) {
+          throw new Garbage(`an answer of more than ${this.question.maxBytes} bytes`);
+        }
         const more = new Uint8Array(Math.min(all.length * 4, this.question.maxBytes));
         more.set(all);
         all = more;
@@ -96,7 +99,7 @@ async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void>
 }
 
 function failed(said: string, error: unknown, received: number): Reply {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = reason(error);
   const none = (why: "refused" | "timeout" | "garbage"): Reply => ({ kind: "none", why, detail: `${said}: ${text}` });
   if (error instanceof Deno.errors.ConnectionRefused || error instanceof Deno.errors.NotFound) return none("refused");
   // A listener that closes resets what waited in its backlog: nobody listens any more.
@@ -113,17 +116,23 @@ export function parseReply(bytes: Uint8Array): Reply {
   const head = new TextDecoder().decode(bytes.subarray(0, end < 0 ? 200 : end));
   const status = /^HTTP\/1\.[01] (\d{3})(?: |\r|$)/.exec(head)?.[1];
   if (status === undefined || end < 0) {
-    throw new Garbage(bytes.length === 0 ? "closed without an answer" : `no HTTP answer but ${JSON.stringify(head.slice(0, 60))}`);
+    throw new Garbage(
+      bytes.length === 0 ? "closed without an answer" : `no HTTP answer but ${JSON.stringify(head.slice(0, 60))}`,
+    );
   }
-  const headers = new Map(head.split("\r\n").slice(1).map((line) => {
-    const colon = line.indexOf(":");
-    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
-  }));
+  const headers = new Map(
+    head.split("\r\n").slice(1).map((line) => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
+    }),
+  );
   let body = bytes.subarray(end + 4);
   if (headers.get("transfer-encoding")?.toLowerCase() === "chunked") body = unchunk(body);
   else {
     const length = headers.get("content-length");
-    if (length !== undefined && body.length < Number(length)) throw new Garbage(`${body.length} of ${length} bytes of an answer`);
+    if (length !== undefined && body.length < Number(length)) {
+      throw new Garbage(`${body.length} of ${length} bytes of an answer`);
+    }
   }
   return { kind: "reply", status: Number(status), body: new TextDecoder().decode(body) };
 }
@@ -141,7 +150,9 @@ function unchunk(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   for (let at = 0;;) {
     const lineEnd = bytes.indexOf(13, at);
     const size = parseInt(new TextDecoder().decode(bytes.subarray(at, lineEnd)), 16);
-    if (lineEnd < 0 || !Number.isInteger(size) || lineEnd + 2 + size > bytes.length) throw new Garbage("an answer cut in a chunk");
+    if (lineEnd < 0 || !Number.isInteger(size) || lineEnd + 2 + size > bytes.length) {
+      throw new Garbage("an answer cut in a chunk");
+    }
     if (size === 0) return whole.subarray(0, filled);
     whole.set(bytes.subarray(lineEnd + 2, lineEnd + 2 + size), filled);
     filled += size;

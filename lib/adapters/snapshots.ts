@@ -1,7 +1,7 @@
 // Owns: the copies of bootstraps that epochs run from, named by their digest. Must not: know what they hold.
 
 import { extname, join } from "node:path";
-import { reason } from "./digests.ts";
+import { reason } from "./content.ts";
 
 export type Taken =
   | { readonly kind: "taken"; readonly path: string }
@@ -9,24 +9,46 @@ export type Taken =
 
 export class Snapshots {
   private readonly directory: string;
-  private serial = 0;
+  private turn: Promise<unknown> = Promise.resolve();
+  /** Taken last: an epoch may be about to start from them although nobody has asked to keep them yet. */
+  private recent: readonly string[] = [];
 
   constructor(stateDir: string) {
     this.directory = join(stateDir, "bootstrap");
   }
 
-  /** Envoy goes by the extension, so the copy keeps the original's. Whole and on disk, or not there. */
-  async take(digest: string, originalPath: string, bytes: Uint8Array<ArrayBuffer>): Promise<Taken> {
+  /**
+   * Envoy goes by the extension, so the copy keeps the original's. Whole or not there, by rename; not synced, which takes longer than
+   * everything else of a start: what a power failure leaves of it is compared byte by byte before it is used again.
+   */
+  take(digest: string, originalPath: string, bytes: Uint8Array<ArrayBuffer>): Promise<Taken> {
+    this.recent = [digest, ...this.recent.filter((other) => other !== digest)].slice(0, 2);
+    return this.inTurn(() => this.takeNow(digest, originalPath, bytes));
+  }
+
+  /** Removes the copies of other digests; what can't be removed is left for the next time. */
+  prune(keepDigests: readonly string[]): Promise<void> {
+    return this.inTurn(() => this.pruneNow(new Set([...keepDigests, ...this.recent])));
+  }
+
+  /** One after the other: a copy that was just found to be there must not be removed. */
+  private inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const result = this.turn.then(act);
+    this.turn = result;
+    return result;
+  }
+
+  private async takeNow(digest: string, originalPath: string, bytes: Uint8Array<ArrayBuffer>): Promise<Taken> {
     const path = join(this.directory, digest + extname(originalPath));
-    const temporary = `${path}.${Deno.pid}.${this.serial++}.tmp`;
+    const temporary = `${path}.${Deno.pid}.tmp`;
     try {
-      if (await hasSize(path, bytes.length)) return { kind: "taken", path };
+      if (await holds(path, bytes)) return { kind: "taken", path };
       await Deno.mkdir(this.directory, { recursive: true, mode: 0o700 });
+      await Deno.remove(temporary).catch(() => {});
       {
         // 0600: bootstraps may hold secrets, and Envoy runs as the same user.
         using file = await Deno.open(temporary, { write: true, createNew: true, mode: 0o600 });
         for (let sent = 0; sent < bytes.length;) sent += await file.write(bytes.subarray(sent));
-        await file.syncData();
       }
       await Deno.rename(temporary, path);
       return { kind: "taken", path };
@@ -36,12 +58,12 @@ export class Snapshots {
     }
   }
 
-  async prune(keepDigests: readonly string[]): Promise<void> {
-    const keep = new Set(keepDigests);
+  private async pruneNow(keep: ReadonlySet<string>): Promise<void> {
     try {
       for await (const { name } of Deno.readDir(this.directory)) {
-        if (keep.has(name.slice(0, 64)) && !name.endsWith(".tmp")) continue;
-        await Deno.remove(join(this.directory, name)).catch(() => {});
+        const path = join(this.directory, name);
+        if (name.endsWith(".tmp") ? await isYoung(path) : keep.has(name.slice(0, 64))) continue;
+        await Deno.remove(path).catch(() => {});
       }
     } catch {
       // What can't be listed can't be pruned; the next prune tries again.
@@ -49,11 +71,22 @@ export class Snapshots {
   }
 }
 
-async function hasSize(path: string, size: number): Promise<boolean> {
+async function holds(path: string, bytes: Uint8Array): Promise<boolean> {
   try {
     const info = await Deno.lstat(path);
-    return info.isFile && info.size === size;
+    if (!info.isFile || info.size !== bytes.length) return false;
+    const there = await Deno.readFile(path);
+    return there.length === bytes.length && there.every((byte, i) => byte === bytes[i]);
   } catch {
     return false;
+  }
+}
+
+/** Somebody may still be writing it. */
+async function isYoung(path: string): Promise<boolean> {
+  try {
+    return Date.now() - ((await Deno.lstat(path)).mtime?.getTime() ?? 0) < 60_000;
+  } catch {
+    return true;
   }
 }

@@ -1,7 +1,7 @@
 // Owns: what every field of the configuration is described by, and how it is read back from a schema.
 // Must not: know any single field.
 
-import { z } from "zod";
+import * as z from "zod";
 
 /** When a change takes effect: at once, with the next epoch, or only with a new supervisor. */
 export type Lifecycle = "dynamic" | "hot-restart" | "static";
@@ -19,6 +19,8 @@ export interface FieldMeta {
   readonly defaultText?: string;
   /** What a right value looks like, for messages; else the schema says it. */
   readonly expected?: string;
+  /** Why a static field can't change while epochd runs, a clause: `the probe is told where it is`. */
+  readonly staticWhy?: string;
 }
 
 /** Last in the chain: what wraps a schema later loses its description. */

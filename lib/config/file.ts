@@ -1,18 +1,36 @@
-// Owns: reading epochd.yaml into plain values. Must not: know which fields there are.
+// Owns: reading epochd.yaml into plain values. Must not: know which fields there are, or be loaded where no file is used.
 
+import { parseDocument } from "yaml";
+import { sha256 } from "../adapters/content.ts";
 import type { Problem } from "./problem.ts";
 
 const largestBytes = 1_048_576;
 
 export type FileContent =
-  | { readonly kind: "read"; readonly sections: Readonly<Record<string, unknown>> }
-  | { readonly kind: "refused"; readonly problems: readonly Problem[] };
+  | {
+    readonly kind: "read";
+    readonly sections: Readonly<Record<string, unknown>>;
+    readonly text: string;
+    /** Of the text: equal digests are equal files. */
+    readonly digest: string;
+  }
+  | { readonly kind: "refused"; readonly problems: readonly Problem[]; readonly digest?: string };
 
 export async function readConfigFile(path: string): Promise<FileContent> {
   const text = await readText(path);
   if (typeof text !== "string") return refused("--config", path, text.problem);
-  // Loaded only where a file is used: it costs the start of every other supervisor 20 ms and more.
-  const { parseDocument } = await import("yaml");
+  const digest = sha256(text);
+  const parsed = parseConfig(text, path);
+  return parsed.kind === "parsed"
+    ? { kind: "read", sections: parsed.sections, text, digest }
+    : { kind: "refused", problems: parsed.problems, digest };
+}
+
+export type ParsedConfig =
+  | { readonly kind: "parsed"; readonly sections: Readonly<Record<string, unknown>> }
+  | { readonly kind: "refused"; readonly problems: readonly Problem[] };
+
+export function parseConfig(text: string, path: string): ParsedConfig {
   const document = parseDocument(text, { prettyErrors: true });
   const faults = [...document.errors, ...document.warnings];
   if (faults.length > 0) {
@@ -24,11 +42,11 @@ export async function readConfigFile(path: string): Promise<FileContent> {
   } catch (error) {
     return refused("--config", path, firstLine(error instanceof Error ? error.message : String(error)));
   }
-  if (value === null || value === undefined) return { kind: "read", sections: {} };
+  if (value === null || value === undefined) return { kind: "parsed", sections: {} };
   if (typeof value !== "object" || Array.isArray(value)) {
     return refused("--config", path, "expected the sections services, api and log");
   }
-  return { kind: "read", sections: value as Readonly<Record<string, unknown>> };
+  return { kind: "parsed", sections: value as Readonly<Record<string, unknown>> };
 }
 
 async function readText(path: string): Promise<string | { readonly problem: string }> {
@@ -44,7 +62,11 @@ async function readText(path: string): Promise<string | { readonly problem: stri
   }
 }
 
-function refused(where: string, value: string, expected: string): FileContent {
+function refused(
+  where: string,
+  value: string,
+  expected: string,
+): { readonly kind: "refused"; readonly problems: readonly Problem[] } {
   return { kind: "refused", problems: [{ where, value, expected }] };
 }
 

@@ -1,6 +1,6 @@
 // Owns: what is wrong with a configuration, in words for the one who wrote it. Must not: find it.
 
-import type { z } from "zod";
+import type * as z from "zod";
 import { nearest } from "./nearest.ts";
 
 /** One thing to mend: where it stands, what stands there, what is expected. */
@@ -50,7 +50,9 @@ export function toProblems(issues: readonly z.core.$ZodIssue[], context: IssueCo
 
 /** A value on one line, cut where it is long. */
 export function shown(value: unknown): string {
-  const text = typeof value === "string" ? (/^[^\s"'\p{C}]+$/u.test(value) ? value : JSON.stringify(value)) : JSON.stringify(value) ?? String(value);
+  const text = typeof value === "string"
+    ? (/^[^\s"'\p{C}]+$/u.test(value) ? value : JSON.stringify(value))
+    : JSON.stringify(value) ?? String(value);
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 

@@ -29,15 +29,31 @@ export function checkRules(config: ConfigFields, nameOf: Namer): readonly Proble
   return problems;
 }
 
+/** What kubelet's grace period needs beyond the parent shutdown time: Envoy's end, the marker's hand-over, a busy node. */
+const graceMarginMs = 5_000;
+
 function checkService(service: ServiceFields, nameOf: (key: keyof ServiceFields) => string): readonly Problem[] {
-  if (service.drain_time < service.parent_shutdown_time) return [];
-  return [{
-    where: nameOf("parent_shutdown_time"),
-    value: formatDuration(service.parent_shutdown_time),
-    expected: `expected more than ${nameOf("drain_time")}, which is ${
-      formatDuration(service.drain_time)
-    }: a predecessor would end before it has drained`,
-  }];
+  const problems: Problem[] = [];
+  if (service.drain_time >= service.parent_shutdown_time) {
+    problems.push({
+      where: nameOf("parent_shutdown_time"),
+      value: formatDuration(service.parent_shutdown_time),
+      expected: `expected more than ${nameOf("drain_time")}, which is ${
+        formatDuration(service.drain_time)
+      }: a predecessor would end before it has drained`,
+    });
+  }
+  const leastMs = service.parent_shutdown_time + graceMarginMs;
+  if (service.grace_period > 0 && service.grace_period <= leastMs) {
+    problems.push({
+      where: nameOf("grace_period"),
+      value: formatDuration(service.grace_period),
+      expected: `expected more than ${nameOf("parent_shutdown_time")} and ${formatDuration(graceMarginMs)}, together ${
+        formatDuration(leastMs)
+      }: kubelet would kill a predecessor that still drains`,
+    });
+  }
+  return problems;
 }
 
 function checkDistinct(

@@ -1,10 +1,12 @@
 // Owns: the kinds of value that fields of the configuration have, as zod schemas with messages for people.
 // Must not: know a field's name or default.
 
-import { z } from "zod";
+import * as z from "zod";
 import type { AdminAddress } from "../core/epoch.ts";
 import { adminAddressExamples, parseAdminAddress } from "./admin_address.ts";
+import { type ClientRole, clientRoleExamples, parseClientRole } from "./client_role.ts";
 import { durationExamples, durationPattern, formatDuration, longestMs, parseDurationMs } from "./duration.ts";
+import { type ListenAddress, listenAddressExamples, parseListenAddress } from "./listen_address.ts";
 
 declare const milliseconds: unique symbol;
 /** A parsed duration: tells the types which fields carry `Ms` in their name. */
@@ -23,12 +25,12 @@ export interface DurationBounds {
 /** In: `10s`. Out: milliseconds. */
 export function duration(bounds: DurationBounds = {}) {
   const { minMs = 0, maxMs = longestMs } = bounds;
-  return z.union([z.string().regex(durationPattern), z.literal(0), z.literal("0")], {
-    error: `expected a duration such as ${durationExamples}`,
-  }).transform((value, context): Milliseconds => {
+  const error = `expected a duration such as ${durationExamples}`;
+  const text = z.string().regex(durationPattern, { error });
+  return z.union([text, z.literal(0), z.literal("0")], { error }).transform((value, context): Milliseconds => {
     const ms = parseDurationMs(String(value));
     const problem = ms === undefined
-      ? `expected a duration such as ${durationExamples} (whole milliseconds, each unit once, larger units first)`
+      ? `${error} (whole milliseconds, each unit once, larger units first)`
       : ms < minMs
       ? because(`expected at least ${formatDuration(minMs)}`, bounds.minWhy)
       : ms > maxMs
@@ -63,10 +65,21 @@ export function path() {
 }
 
 export function adminAddress() {
-  const error = `expected ${adminAddressExamples}`;
-  return z.string({ error }).transform((text: string, context): AdminAddress => {
-    const address = parseAdminAddress(text);
-    if (address !== undefined) return address;
+  return parsed<AdminAddress>(parseAdminAddress, `expected ${adminAddressExamples}`);
+}
+
+export function listenAddress() {
+  return parsed<ListenAddress>(parseListenAddress, `expected ${listenAddressExamples}`);
+}
+
+export function clientRole() {
+  return parsed<ClientRole>(parseClientRole, `expected ${clientRoleExamples}`);
+}
+
+function parsed<T>(parse: (text: string) => T | undefined, error: string) {
+  return z.string({ error }).transform((text: string, context): T => {
+    const value = parse(text);
+    if (value !== undefined) return value;
     context.addIssue({ code: "custom", message: error, input: text });
     return z.NEVER;
   });

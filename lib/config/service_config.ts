@@ -2,16 +2,18 @@
 
 import type { Settings } from "../core/settings.ts";
 import type { Milliseconds } from "./scalars.ts";
-import { defaultStateDir, onlyService, type ServiceFields, serviceFieldDescriptions } from "./service_schema.ts";
+import { defaultStateDir, onlyService, serviceFieldDescriptions, type ServiceFields } from "./service_schema.ts";
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S;
 type Name<K extends string, V> = [Extract<V, Milliseconds>] extends [never] ? Camel<K> : `${Camel<K>}Ms`;
 type Plain<V> = V extends Milliseconds ? number : V extends (infer E)[] ? readonly E[] : V;
 
 /** Fields without a value are absent, not undefined. */
-export type ServiceConfig = {
-  readonly [K in keyof ServiceFields as Name<K, ServiceFields[K]>]: Plain<ServiceFields[K]>;
-} & { readonly stateDir: string };
+export type ServiceConfig =
+  & {
+    readonly [K in keyof ServiceFields as Name<K, ServiceFields[K]>]: Plain<ServiceFields[K]>;
+  }
+  & { readonly stateDir: string };
 
 const names: ReadonlyMap<string, string> = new Map(
   serviceFieldDescriptions.map(({ key, unit }) => [
@@ -37,8 +39,13 @@ const debounceMaxMs = 5_000;
 const markerRefreshMs = 2_000;
 const retryBackoffMs = 1_000;
 
+/** kubelet gives this variable to every container. */
+function isInPod(): boolean {
+  return Deno.env.get("KUBERNETES_SERVICE_HOST") !== undefined;
+}
+
 /** What the core decides by. */
-export function toSettings(config: ServiceConfig): Settings {
+export function toSettings(config: ServiceConfig, inPod = isInPod()): Settings {
   return {
     debounceMs: config.debounceMs,
     debounceMaxMs,
@@ -59,5 +66,8 @@ export function toSettings(config: ServiceConfig): Settings {
     retryLimit: config.retryLimit,
     retryBackoffMs,
     jitterMs: config.jitterMs,
+    crossPod: config.crossPod,
+    whenSuperseded: config.whenSuperseded ?? (inPod ? "wait" : "exit"),
+    gracePeriodMs: config.gracePeriodMs,
   };
 }

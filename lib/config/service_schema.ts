@@ -1,7 +1,7 @@
 // Owns: every setting of one service, once: type, default, unit, lifecycle and description. Flags, help, the file's
 // checks and generated documents come from here. Must not: read anything, or hold rules over several fields.
 
-import { z } from "zod";
+import * as z from "zod";
 import { describeFields, field } from "./field.ts";
 import { adminAddress, crashBudget, duration, flagSwitch, integer, oneOf, path, rollback } from "./scalars.ts";
 
@@ -33,11 +33,13 @@ export const serviceFields = {
   base_id: field(integer(0, largestBaseId).prefault(0), {
     description: "Envoy's base id, which keeps several Envoys of one machine apart",
     lifecycle: "static",
+    staticWhy: "shared memory and sockets of the serving epoch carry it, and its successor finds it by them",
     placeholder: "NUMBER",
   }),
   concurrency: field(integer(1, 4096).optional(), {
     description: "Envoy's worker threads, the same in every epoch",
     lifecycle: "static",
+    staticWhy: "a successor must have as many workers as the epoch it takes the sockets from",
     placeholder: "NUMBER",
     defaultText: "the CPUs this process may use",
   }),
@@ -88,6 +90,23 @@ export const serviceFields = {
     placeholder: "DURATION",
     unit: "ms",
   }),
+  cross_pod: field(flagSwitch().prefault(false), {
+    description:
+      "Share base id, state directory, /dev/shm and network with another pod's supervisor and hand over to it",
+    lifecycle: "static",
+  }),
+  grace_period: field(duration().prefault("0s"), {
+    description: "How long the pod lives after SIGTERM (terminationGracePeriodSeconds); 0s where nothing bounds it",
+    lifecycle: "static",
+    placeholder: "DURATION",
+    unit: "ms",
+  }),
+  when_superseded: field(oneOf("wait", "exit").optional(), {
+    description: "When another supervisor's epoch has taken over: wait for SIGTERM without an Envoy, or exit with 0",
+    lifecycle: "dynamic",
+    placeholder: "ANSWER",
+    defaultText: "wait in a Kubernetes pod, where leaving would restart the container; exit elsewhere",
+  }),
   jitter: field(duration().prefault("0s"), {
     description: "Longest random wait before a hot restart that a changed file asks for",
     lifecycle: "dynamic",
@@ -97,12 +116,14 @@ export const serviceFields = {
   ready_marker: field(path().optional(), {
     description: "File that is kept fresh while the service is ready, for epochd-probe",
     lifecycle: "static",
+    staticWhy: "the probe looks where it was told when the pod started",
     placeholder: "FILE",
     defaultText: "none",
   }),
   state_dir: field(path().optional(), {
     description: "Directory for snapshots of what runs",
     lifecycle: "static",
+    staticWhy: "what may be started again lies there",
     placeholder: "DIR",
     defaultText: `${defaultStateDir}, with -NAME for a service of another name than ${onlyService}`,
   }),
@@ -118,14 +139,18 @@ export const serviceFields = {
     placeholder: "DURATION",
     unit: "ms",
   }),
-  min_gap: field(z.union([z.literal("parent_shutdown_time"), duration()], {
-    error: "expected `parent_shutdown_time` or a duration such as 10s",
-  }).prefault("parent_shutdown_time"), {
-    description: "Least time between two hot restarts; 0 lets the third epoch end the first, and cuts its connections",
-    lifecycle: "dynamic",
-    placeholder: "DURATION",
-    unit: "ms",
-  }),
+  min_gap: field(
+    z.union([z.literal("parent_shutdown_time"), duration()], {
+      error: "expected `parent_shutdown_time` or a duration such as 10s",
+    }).prefault("parent_shutdown_time"),
+    {
+      description:
+        "Least time between two hot restarts; 0 lets the third epoch end the first, and cuts its connections",
+      lifecycle: "dynamic",
+      placeholder: "DURATION",
+      unit: "ms",
+    },
+  ),
   control_plane_wait: field(duration().prefault("30s"), {
     description: "How long a hot restart waits for a control plane that is away",
     lifecycle: "dynamic",

@@ -1,12 +1,13 @@
 // Owns: the moments every path shares: a child becomes LIVE, an epoch serves, a predecessor has ended.
 // Must not: decide whether any of them should happen.
 
-import type { Child, Epoch, Exit } from "./epoch.ts";
+import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Inventory } from "./event.ts";
 import type { Fact, Role } from "./fact.ts";
 import type { Draft } from "./draft.ts";
-import type { Health, Predecessor } from "./state.ts";
-import { PREDECESSOR_MARGIN_MS } from "./bounds.ts";
+import type { Foreign, Health, Predecessor } from "./state.ts";
+import { KILL_AFTER_MS, PREDECESSOR_MARGIN_MS } from "./bounds.ts";
+import { catchUp } from "./triggers.ts";
 
 /** How often the watchdog asks: three chances within the bound. */
 export function watchdogTickMs(watchdogMs: number): number {
@@ -16,6 +17,7 @@ export function watchdogTickMs(watchdogMs: number): number {
 export interface Arrival {
   readonly epoch: Epoch;
   readonly predecessor: Predecessor | undefined;
+  readonly foreign?: Foreign | undefined;
   readonly health?: Health;
   readonly compare?: Inventory | undefined;
 }
@@ -27,6 +29,7 @@ export function enterServing(d: Draft, arrival: Arrival): void {
     kind: "serving",
     epoch: arrival.epoch,
     predecessor: arrival.predecessor,
+    foreign: arrival.foreign,
     health: arrival.health ?? { kind: "answering" },
     compare: arrival.compare,
   });
@@ -43,10 +46,16 @@ export function enterLive(d: Draft, arrival: Arrival): void {
   d.set({ proven, refused });
   enterServing(d, arrival);
   if (arrival.predecessor !== undefined) {
-    d.timer("predecessor", d.settings.parentShutdownTimeMs + PREDECESSOR_MARGIN_MS);
+    d.timer("predecessor", overdueAfterMs(d, plan));
   }
   if (arrival.compare !== undefined) d.do({ kind: "ask_inventory", attempt, admin: plan.admin });
   d.do({ kind: "prune_snapshots", keepDigests: [...new Set(proven.map((p) => p.bootstrapDigest))] });
+  catchUp(d);
+}
+
+/** When a predecessor is overdue that an epoch of this plan ends. */
+export function overdueAfterMs(d: Draft, plan: Plan): number {
+  return Math.max(d.settings.parentShutdownTimeMs, plan.parentShutdownTimeMs ?? 0) + PREDECESSOR_MARGIN_MS;
 }
 
 export function exited(d: Draft, child: Child, exit: Exit, role: Role): Fact {
@@ -62,8 +71,12 @@ export function exited(d: Draft, child: Child, exit: Exit, role: Role): Fact {
 }
 
 export function predecessorEnded(d: Draft, predecessor: Predecessor, exit: Exit, successor: number): void {
-  const { epoch, handoff, drainsSinceMs } = predecessor;
   d.stopTimers("predecessor");
+  tellEnded(d, predecessor, exit, successor);
+}
+
+export function tellEnded(d: Draft, predecessor: Predecessor, exit: Exit, successor: number): void {
+  const { epoch, handoff, drainsSinceMs } = predecessor;
   d.say(exited(d, epoch, exit, "predecessor"), {
     kind: "handoff_done",
     handoff: handoff.id,
@@ -97,4 +110,12 @@ export function endChild(d: Draft, child: Child, role: Role, signal: "SIGTERM" |
   });
   d.do({ kind: "signal", attempt: child.attempt, signal });
   d.timer("kill", killAfterMs);
+}
+
+/**
+ * A child that is not LIVE has nothing to drain and gets no SIGTERM: it would end its parent, which serves, together with itself
+ * (1.38.3 to 1.40.0, once it has attached).
+ */
+export function killChild(d: Draft, child: Child): void {
+  endChild(d, child, "child", "SIGKILL", KILL_AFTER_MS);
 }

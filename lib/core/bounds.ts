@@ -34,3 +34,15 @@ export const BACKOFF_MAX_MS = 30_000;
 export function backoffMs(tries: number): number {
   return Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.min(tries, 20));
 }
+
+/** The heartbeat of the Go supervisor of this design comes every second as well. */
+export const HEARTBEAT_MS = 1_000;
+/** Looking out for another pod's successor: one read of /proc/net/unix and two small files. */
+export const LOOK_MS = 500;
+export const LOOK_FAST_MS = 200;
+/** A start that sees sockets and cannot tell whose they are looks on for this long. */
+export const SEEK_MS = 5_000;
+/** A successor that vanished is given this long to be started again by its own supervisor. */
+export const VANISHED_MS = 5_000;
+/** The marker of a succeeded supervisor stays until the new one is ready, no longer than this. */
+export const READY_HANDOVER_MS = 30_000;

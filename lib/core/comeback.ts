@@ -3,38 +3,96 @@
 
 import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Draft } from "./draft.ts";
-import type { Comeback, Predecessor, Replacing } from "./state.ts";
+import type { Comeback, Initialising, Predecessor, Replacing } from "./state.ts";
 import { REFUSED_KEPT } from "./state.ts";
-import { backoffMs, KILL_AFTER_MS, REVIVAL_TRIES } from "./bounds.ts";
+import { backoffMs, KILL_AFTER_MS, PREDECESSOR_MARGIN_MS, REVIVAL_TRIES } from "./bounds.ts";
 import { endChild, exited } from "./arrive.ts";
-import { pollAfterMs } from "./initialising.ts";
+import { watchChild } from "./initialising.ts";
+import { beginDetecting } from "./detecting.ts";
 import { exitText, handoffFailed } from "./failing.ts";
+import { killLeaving, leave } from "./leaving.ts";
 import { type Refusal, refusal } from "./refusal.ts";
-import { end } from "./stopping.ts";
+import { end, enterStopping } from "./stopping.ts";
 
-export function newestDied(d: Draft, epoch: Epoch, exit: Exit, predecessor: Predecessor | undefined): void {
-  d.stopTimers("watchdog", "poll", "deadline", "kill", "retry", "backoff");
+/** What a failed successor left behind when the newest epoch died: its process, or after that the flag it set. */
+export interface Remains {
+  readonly attempt: number;
+  readonly child: Child | undefined;
+}
+
+export function newestDied(
+  d: Draft,
+  epoch: Epoch,
+  exit: Exit,
+  predecessor: Predecessor | undefined,
+  remains?: Remains,
+): void {
+  d.stopTimers("watchdog", "poll", "deadline", "retry", "backoff");
+  // A failed successor on its way out keeps its own.
+  if (remains?.child === undefined) d.stopTimers("kill");
   d.set({ retry: undefined });
   d.say(exited(d, epoch, exit, "newest"));
   const back = rollbackPlan(d, epoch);
   if (back !== undefined) refuse(d, epoch.plan, exit);
   const plan = back ?? epoch.plan;
-  const shared = { plan, gapSinceMs: d.nowMs, tries: 0 };
-  if (predecessor !== undefined) {
+  const shared = {
+    plan,
+    foreign: undefined,
+    gapSinceMs: d.nowMs,
+    tries: back === undefined ? predecessor?.revivals ?? 0 : 0,
+  };
+  // One that dies soon after each LIVE would be revived for ever: its predecessor never gets to its end.
+  if (predecessor !== undefined && shared.tries < REVIVAL_TRIES) {
     d.say({ kind: "newest_died", epoch: epoch.number, exit, answer: back === undefined ? "revival" : "rollback" });
     // The same epoch number again, against the predecessor that still drains: its connections live on (1.38.3 to 1.40.0).
-    return begin(d, { ...shared, cause: "revival", number: epoch.number, parent: predecessor });
+    return afterRemains(d, { ...shared, cause: "revival", number: epoch.number, parent: predecessor }, remains);
   }
-  if (back !== undefined) {
-    d.say({ kind: "newest_died", epoch: epoch.number, exit, answer: "rollback" });
-    return begin(d, { ...shared, cause: "crash", number: 0, parent: undefined });
-  }
-  crashed(d, { ...shared, cause: "crash", number: 0, parent: undefined }, epoch.number, exit);
+  const comeback: Comeback = { ...shared, cause: "crash", number: 0, parent: predecessor };
+  if (back === undefined) return crashed(d, comeback, epoch.number, exit, remains);
+  d.say({ kind: "newest_died", epoch: epoch.number, exit, answer: "rollback" });
+  afterRemains(d, comeback, remains);
+}
+
+/** A successor that was LIVE died before it was known: the last good plan takes its number, against the predecessor that drains. */
+export function revive(d: Draft, predecessor: Predecessor): void {
+  const { epoch, drainsSinceMs } = predecessor;
+  d.stopTimers("watchdog");
+  d.timer("predecessor", d.settings.parentShutdownTimeMs + PREDECESSOR_MARGIN_MS);
+  begin(d, {
+    cause: "revival",
+    number: epoch.number + 1,
+    plan: epoch.plan,
+    foreign: undefined,
+    parent: predecessor,
+    gapSinceMs: drainsSinceMs,
+    tries: 0,
+  });
+}
+
+/** Two children at once would end or refuse each other, and a repair meant for one must not meet the other. */
+function afterRemains(d: Draft, comeback: Comeback, remains: Remains | undefined): void {
+  if (remains === undefined) return cleared(d, comeback);
+  d.to({ kind: "starting", comeback, step: { kind: "clearing", ...remains } });
+}
+
+/** Nothing of a failed successor is left. */
+export function cleared(d: Draft, comeback: Comeback): void {
+  if (comeback.cause !== "revival") return startOver(d, comeback);
+  if (comeback.parent !== undefined) return begin(d, comeback);
+  const why = refusal("child_died", "predecessor ended before a successor could be revived");
+  comebackFailed(d, comeback, why, { code: 1 });
 }
 
 /** The serving epoch died while its successor was on its way: that one goes on alone, or dies as well. */
-export function adoptChild(d: Draft, phase: Replacing, child: Child, exit: Exit): void {
+export function adoptChild(
+  d: Draft,
+  phase: Replacing,
+  { child, told, deadlineAtMs }: Initialising,
+  exit: Exit,
+): void {
   d.stopTimers("watchdog");
+  // Its successor is the one that died: no parent for the child, and ended since the child started.
+  leave(d, phase.predecessor);
   handoffFailed(
     d,
     phase,
@@ -50,16 +108,17 @@ export function adoptChild(d: Draft, phase: Replacing, child: Child, exit: Exit)
     cause: "revival",
     number: child.number,
     plan: child.plan,
-    parent: phase.predecessor,
+    parent: undefined,
+    foreign: undefined,
     gapSinceMs: d.nowMs,
     tries: 0,
   };
-  const told = phase.step.kind === "initialising" ? phase.step.told : "";
-  d.to({ kind: "starting", comeback, step: { kind: "initialising", child, told } });
+  d.to({ kind: "starting", comeback, step: { kind: "initialising", child, told, deadlineAtMs } });
 }
 
 function rollbackPlan(d: Draft, epoch: Epoch): Plan | undefined {
-  if (d.nowMs - epoch.liveAtMs > d.settings.rollbackWithinMs) return undefined;
+  const { rollbackWithinMs } = d.settings;
+  if (rollbackWithinMs === 0 || d.nowMs - epoch.liveAtMs > rollbackWithinMs) return undefined;
   return d.state.proven.find((plan) => plan.key !== epoch.plan.key);
 }
 
@@ -76,13 +135,13 @@ export function begin(d: Draft, comeback: Comeback): void {
   const { plan, number, cause, parent } = comeback;
   if (plan === undefined) return;
   const attempt = d.nextAttempt();
+  // Epoch 0 makes the segment anew.
+  if (number === 0) d.set({ flagLeft: false });
   const child: Child = { attempt, number, plan, spawnedAtMs: d.nowMs };
   const pid = parent?.epoch.plan.binaryDigest === plan.binaryDigest ? parent.epoch.pid : undefined;
   d.say({ kind: "start_began", epoch: number, cause });
-  d.to({ kind: "starting", comeback, step: { kind: "initialising", child, told: "" } });
+  d.to({ kind: "starting", comeback, step: watchChild(d, child) });
   d.do({ kind: "spawn", attempt, epoch: number, plan, ...(pid === undefined ? {} : { sameBinaryAsPid: pid }) });
-  d.timer("deadline", d.settings.liveTimeoutMs);
-  d.timer("poll", pollAfterMs(0));
 }
 
 /** An epoch of a comeback did not become LIVE; it is reaped and the segment is repaired. */
@@ -93,39 +152,56 @@ export function comebackFailed(d: Draft, comeback: Comeback, why: Refusal, exit:
     d.say({ kind: "restart_paused", waitMs, used: tries, budget: REVIVAL_TRIES });
     return pause(d, { ...comeback, tries }, waitMs);
   }
-  if (comeback.cause === "first") return end(d, why.name === "live_timeout" ? 4 : 1, `${why.name}: ${why.detail}`);
+  if (comeback.cause === "join" && tries < REVIVAL_TRIES) {
+    const waitMs = backoffMs(comeback.tries);
+    d.say({ kind: "restart_paused", waitMs, used: tries, budget: REVIVAL_TRIES });
+    return pause(d, { ...comeback, tries }, waitMs);
+  }
+  if (comeback.cause === "first" || comeback.cause === "join") {
+    return end(d, why.name === "live_timeout" ? 4 : 1, `${why.name}: ${why.detail}`);
+  }
   crashed(d, { ...comeback, cause: "crash", number: 0, tries }, comeback.number, exit);
 }
 
 /** By `on_crash`: nobody serves, and nobody's sockets can be inherited. */
-function crashed(d: Draft, comeback: Comeback, epoch: number, exit: Exit): void {
+function crashed(d: Draft, comeback: Comeback, epoch: number, exit: Exit, remains?: Remains): void {
   const { onCrash, crashWindowMs, crashBudget } = d.settings;
   const recent = d.state.crashesAtMs.filter((atMs) => d.nowMs - atMs < crashWindowMs);
   if (onCrash === "exit" || recent.length >= crashBudget) {
     const answer = onCrash === "exit" ? "exit" : "budget_used_up";
     d.say({ kind: "newest_died", epoch, exit, answer });
-    const reason = `epoch ${epoch} died: ${exitText(exit)}`;
-    if (comeback.parent === undefined) return end(d, 1, reason);
-    d.to({
+    return enterStopping(d, {
       kind: "stopping",
       exitCode: 1,
-      reason,
+      reason: `epoch ${epoch} died: ${exitText(exit)}`,
       times: 0,
-      child: undefined,
-      newest: comeback.parent.epoch,
-      predecessor: undefined,
-      step: { kind: "terminating" },
+      child: remains?.child,
+      newest: undefined,
+      predecessor: comeback.parent,
+      step: { kind: "ending_child" },
     });
-    return endChild(d, comeback.parent.epoch, "predecessor", "SIGTERM", KILL_AFTER_MS);
   }
   d.say({ kind: "newest_died", epoch, exit, answer: "restart" });
   d.set({ crashesAtMs: [...recent, d.nowMs] });
-  // Its successor is gone for good and its listeners are closed: epoch 0 could collide with its socket names.
+  afterRemains(d, comeback, remains);
+}
+
+/** Epoch 0 comes when the generations before it are gone: it could collide with their socket names. */
+function startOver(d: Draft, comeback: Comeback): void {
+  const used = d.state.crashesAtMs.length;
+  // Its successor is gone for good and its listeners are closed.
   if (comeback.parent !== undefined) endChild(d, comeback.parent.epoch, "predecessor", "SIGTERM", KILL_AFTER_MS);
-  if (recent.length === 0 && comeback.parent === undefined) return begin(d, comeback);
-  const waitMs = backoffMs(recent.length);
-  d.say({ kind: "restart_paused", waitMs, used: recent.length + 1, budget: crashBudget });
+  else killLeaving(d);
+  if (used <= 1 && comeback.parent === undefined && d.state.leaving.length === 0) return beginAfresh(d, comeback);
+  const waitMs = backoffMs(Math.max(0, used - 1));
+  d.say({ kind: "restart_paused", waitMs, used, budget: d.settings.crashBudget });
   pause(d, comeback, waitMs);
+}
+
+/** Epoch 0, unless another pod has come to the base id meanwhile. */
+export function beginAfresh(d: Draft, comeback: Comeback): void {
+  if (d.settings.crossPod) beginDetecting(d, 0);
+  else begin(d, comeback);
 }
 
 function pause(d: Draft, comeback: Comeback, waitMs: number): void {

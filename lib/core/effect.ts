@@ -19,6 +19,8 @@ export type Effect =
     readonly hotRestartVersion?: string;
     /** Plans that have been LIVE: validated by the best judge, never validated again. */
     readonly provenKeys: readonly string[];
+    /** To join another pod's Envoy: the segment is shared on purpose, and only its owner is checked. */
+    readonly joining?: boolean;
   }
   /** The answer is not wanted any more; processes of that preflight are ended. */
   | { readonly kind: "cancel_preflight"; readonly attempt: number }
@@ -46,6 +48,21 @@ export type Effect =
   }
   /** Clear INITIALIZING in the shared segment. Only after the dead child was reaped and with no other child starting. */
   | { readonly kind: "repair_segment"; readonly attempt: number }
+  /** handoff.lock: one successor at a time on this base id, whoever starts it. Gives up after `waitMs`. */
+  | { readonly kind: "take_handoff_lock"; readonly attempt: number; readonly waitMs: number }
+  | { readonly kind: "release_handoff_lock" }
+  /** Heartbeat, owner, sockets and admin at one moment; `probeLock`: also whether somebody else holds handoff.lock. */
+  | { readonly kind: "look"; readonly admin?: AdminAddress; readonly probeLock: boolean }
+  /** Heartbeat and owner.json. */
+  | {
+    readonly kind: "publish";
+    readonly epoch: number;
+    readonly ready: boolean;
+    readonly admin: AdminAddress;
+    readonly envoyVersion: string;
+  }
+  /** What this supervisor's epochs take over from the one they join. */
+  | { readonly kind: "adopt"; readonly concurrency: number; readonly parentShutdownTimeMs: number }
   | { readonly kind: "write_marker"; readonly epoch: number }
   | { readonly kind: "remove_marker" }
   /** Remove snapshots of other digests: what may still be started again stays. */

@@ -15,6 +15,9 @@ export interface Plan {
   readonly bootstrapPath: string;
   readonly binaryPath: string;
   readonly admin: AdminAddress;
+  /** What its flags say: settings that changed since then hold for the next plan. */
+  readonly drainTimeMs?: number;
+  readonly parentShutdownTimeMs?: number;
 }
 
 /** How a process ended, as wait(2) tells it. */

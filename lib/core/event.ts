@@ -2,9 +2,10 @@
 
 import type { Exit, Identity, Plan } from "./epoch.ts";
 import type { Refusal } from "./refusal.ts";
+import type { Sighting } from "./sighting.ts";
 
 /** Who asked for a new epoch. `recovery`, `rollback` and `retry` are epochd itself. */
-export type TriggerSource = "signal" | "bootstrap" | "binary" | "api" | "recovery" | "rollback" | "retry";
+export type TriggerSource = "signal" | "bootstrap" | "binary" | "config" | "api" | "recovery" | "rollback" | "retry";
 
 export interface Trigger {
   readonly source: TriggerSource;
@@ -53,8 +54,11 @@ export type TimerName =
   | "debounce"
   | "debounce_max"
   | "drain"
+  | "heartbeat"
   | "jitter"
   | "kill"
+  | "leaving"
+  | "look"
   | "marker"
   | "min_gap"
   | "poll"
@@ -70,6 +74,10 @@ export type Happening =
   /** `jitter`: see Trigger; drawn by the shell for the trigger that this may become. */
   | { readonly kind: "content"; readonly subject: Subject; readonly content: Content; readonly jitter: number }
   | { readonly kind: "watch"; readonly subject: Subject; readonly mode: "events" | "polling"; readonly why: string }
+  /** Nobody watches it any more, or elsewhere. */
+  | { readonly kind: "unwatched"; readonly subject: Subject }
+  /** The settings of this step are new ones. */
+  | { readonly kind: "settings" }
   | { readonly kind: "stop"; readonly source: string }
   | { readonly kind: "reopen_logs" }
   | { readonly kind: "preflight_passed"; readonly attempt: number; readonly plan: Plan; readonly cached: boolean }
@@ -91,6 +99,9 @@ export type Happening =
   | { readonly kind: "drain_answered"; readonly attempt: number; readonly ok: boolean; readonly detail: string }
   | { readonly kind: "segment_repaired"; readonly attempt: number; readonly outcome: RepairOutcome }
   | { readonly kind: "marker"; readonly problem: string | undefined }
+  | { readonly kind: "handoff_lock"; readonly attempt: number; readonly taken: boolean; readonly problem?: string }
+  | { readonly kind: "sighted"; readonly askedAtMs: number; readonly sighting: Sighting }
+  | { readonly kind: "published"; readonly problem: string | undefined }
   | { readonly kind: "timer"; readonly name: TimerName };
 
 export type RepairOutcome =

@@ -36,7 +36,7 @@ export type Fact =
     readonly mode: "events" | "polling";
     readonly why: string;
   }
-  | { readonly kind: "start_began"; readonly epoch: number; readonly cause: "first" | "crash" | "revival" }
+  | { readonly kind: "start_began"; readonly epoch: number; readonly cause: "first" | "crash" | "revival" | "join" }
   | {
     readonly kind: "handoff_began";
     readonly handoff: number;
@@ -151,6 +151,38 @@ export type Fact =
   | { readonly kind: "ready_changed"; readonly ready: boolean; readonly epoch?: number }
   | { readonly kind: "marker_failed"; readonly problem: string }
   | { readonly kind: "marker_back" }
+  | { readonly kind: "handoff_lock_awaited"; readonly waitedMs: number }
+  | {
+    readonly kind: "predecessor_sought";
+    readonly slots: readonly number[];
+    readonly boundMs: number;
+    readonly why: string;
+  }
+  | {
+    readonly kind: "predecessor_found";
+    readonly epoch: number;
+    readonly by: "admin" | "beat" | "sockets";
+    readonly pod?: string;
+  }
+  | {
+    readonly kind: "settings_adopted";
+    readonly concurrency: number;
+    readonly parentShutdownTimeMs: number;
+    readonly pod: string;
+  }
+  | { readonly kind: "foreign_ended"; readonly epoch: number; readonly drainedMs: number }
+  | { readonly kind: "foreign_overdue"; readonly epoch: number; readonly boundMs: number }
+  | { readonly kind: "successor_attached"; readonly epoch: number; readonly to: number }
+  | { readonly kind: "successor_awaited"; readonly epoch: number; readonly boundMs: number }
+  | { readonly kind: "successor_vanished"; readonly epoch: number; readonly wasLive: boolean }
+  | {
+    readonly kind: "superseded";
+    readonly epoch: number;
+    readonly successor: number;
+    readonly policy: "wait" | "exit";
+  }
+  | { readonly kind: "publish_failed"; readonly problem: string }
+  | { readonly kind: "publish_back" }
   | { readonly kind: "logs_reopened"; readonly epochs: readonly number[] }
   | { readonly kind: "late_answer"; readonly of: string; readonly attempt: number }
   | { readonly kind: "ended"; readonly exitCode: ExitCode; readonly reason: string };

@@ -4,30 +4,32 @@
 import type { Child, Exit, Plan } from "./epoch.ts";
 import type { IdentityAnswer, RepairOutcome } from "./event.ts";
 import type { Draft } from "./draft.ts";
-import type { Health, Replacing } from "./state.ts";
+import type { AdminLost, Health, Replacing } from "./state.ts";
 import { REFUSED_KEPT } from "./state.ts";
-import { ADMIN_CHECK_MS, ADMIN_CHECK_POLL_MS, backoffMs, KILL_AFTER_MS, RECOVERY_TRIES } from "./bounds.ts";
-import { endChild, enterServing } from "./arrive.ts";
+import { ADMIN_CHECK_MS, ADMIN_CHECK_POLL_MS, backoffMs, RECOVERY_TRIES } from "./bounds.ts";
+import { enterServing, killChild } from "./arrive.ts";
 import { type Refusal, refusal } from "./refusal.ts";
+import { revive } from "./comeback.ts";
 import { beginRecovery } from "./handoff.ts";
+import { leave } from "./leaving.ts";
+import { hung } from "./serving.ts";
+import { catchUp, refusedBefore } from "./triggers.ts";
 
 type Looked = { readonly bootstrapDigest: string; readonly binaryDigest: string };
 
 /** No child was made, so nothing needs repair and the admin is where it was. */
 export function failBeforeFork(d: Draft, phase: Replacing, why: Refusal, looked: Looked | undefined): void {
-  conclude(d, phase, why, looked, phase.health);
+  const { health, handoff } = phase;
+  const lost = lostOf(health);
+  const isRecovery = handoff.source === "recovery" && lost !== undefined && health.kind !== "hung";
+  conclude(d, phase, why, looked, isRecovery ? { ...lost, recoveries: lost.recoveries + 1 } : health);
+  planRecovery(d);
 }
 
-export function endSuccessor(
-  d: Draft,
-  phase: Replacing,
-  child: Child,
-  why: Refusal,
-  signal: "SIGTERM" | "SIGKILL",
-): void {
+export function endSuccessor(d: Draft, phase: Replacing, child: Child, why: Refusal, tookAdmin: boolean): void {
   d.stopTimers("poll", "deadline");
-  d.to({ ...phase, step: { kind: "ending", child, refusal: why } });
-  endChild(d, child, "child", signal, KILL_AFTER_MS);
+  d.to({ ...phase, step: { kind: "ending", child, refusal: why, tookAdmin } });
+  killChild(d, child);
 }
 
 /**
@@ -45,8 +47,10 @@ export function reaped(
     ? step.refusal
     : refusal("child_died", `epoch ${child.number} ended before LIVE: ${exitText(exit)}`);
   d.stopTimers("poll", "deadline", "kill");
-  d.to({ ...phase, step: { kind: "repairing", attempt: child.attempt, plan: child.plan, refusal: why } });
-  d.do({ kind: "repair_segment", attempt: child.attempt });
+  const tookAdmin = step.kind === "ending" ? step.tookAdmin : step.told !== "";
+  const { attempt, plan } = child;
+  d.to({ ...phase, step: { kind: "repairing", attempt, plan, refusal: why, tookAdmin, sinceMs: d.nowMs } });
+  d.do({ kind: "repair_segment", attempt });
 }
 
 export function exitText(exit: Exit): string {
@@ -54,6 +58,7 @@ export function exitText(exit: Exit): string {
 }
 
 export function tellRepair(d: Draft, outcome: RepairOutcome): void {
+  d.set({ flagLeft: outcome.kind === "failed" });
   if (outcome.kind === "failed") d.say({ kind: "segment_repair_failed", detail: outcome.detail });
   else d.say({ kind: "segment_repaired", cleared: outcome.kind === "cleared" });
 }
@@ -65,16 +70,35 @@ export function repaired(
   outcome: RepairOutcome,
 ): void {
   tellRepair(d, outcome);
-  const { plan, refusal } = step;
-  d.to({ ...phase, step: { kind: "checking_admin", plan, refusal, sinceMs: d.nowMs } });
+  const { plan, refusal, tookAdmin, sinceMs } = step;
+  const isClean = outcome.kind === "clean";
+  if (tookAdmin) return isClean ? diedUnseen(d, phase, step) : adminLost(d, phase, plan, refusal);
+  d.to({ ...phase, step: { kind: "checking_admin", plan, refusal, sinceMs, isClean } });
   checkAdmin(d, phase);
+}
+
+/**
+ * A child clears INITIALIZING when it tells its parent to close its listeners (1.38.3 to 1.40.0). So it was LIVE before anybody saw
+ * it, its parent drains since then, and nobody accepts: the last good plan starts in its place.
+ */
+function diedUnseen(
+  d: Draft,
+  phase: Replacing,
+  { plan, refusal, sinceMs }: { readonly plan: Plan; readonly refusal: Refusal; readonly sinceMs: number },
+): void {
+  remember(d, phase, refusal, plan);
+  leave(d, phase.predecessor);
+  revive(d, { epoch: phase.from, handoff: phase.handoff, drainsSinceMs: sinceMs, revivals: 0 });
 }
 
 export function checkAdmin(d: Draft, phase: Replacing): void {
   d.do({ kind: "ask_identity", attempt: phase.from.attempt, admin: phase.from.plan.admin });
 }
 
-/** Did the failed child take the admin of the serving epoch with it? Refused for a while means yes; a timeout is the watchdog's. */
+/**
+ * Did the failed child take the admin of the serving epoch with it? It did where that one does not answer for a while: nobody listens,
+ * or a stranger took the address meanwhile. Where it was silent before, its silence is the watchdog's.
+ */
 export function checkedAdmin(
   d: Draft,
   phase: Replacing,
@@ -83,38 +107,72 @@ export function checkedAdmin(
   answer: IdentityAnswer,
 ): void {
   const { from, health } = phase;
+  // The watchdog's question from before the child took the admin proves nothing.
+  if (askedAtMs < step.sinceMs) return;
   if (answer.kind === "answered" && answer.identity.epoch === from.number) {
     if (health.kind === "admin_lost") {
       d.say({ kind: "admin_back", epoch: from.number, silentMs: d.nowMs - health.sinceMs });
     }
     return conclude(d, phase, step.refusal, step.plan, { kind: "answering" });
   }
-  if (answer.kind === "silent" && answer.why !== "refused") {
-    const since = health.kind === "silent" || health.kind === "hung" ? health.sinceMs : askedAtMs;
-    return conclude(d, phase, step.refusal, step.plan, { kind: "silent", sinceMs: since });
+  const isRefused = answer.kind === "silent" && answer.why === "refused";
+  if (isRefused && step.isClean && lostOf(health) === undefined) return diedUnseen(d, phase, step);
+  if (!isRefused && (health.kind === "silent" || health.kind === "hung")) {
+    return conclude(d, phase, step.refusal, step.plan, health);
   }
   if (d.nowMs - step.sinceMs < ADMIN_CHECK_MS) return d.timer("poll", ADMIN_CHECK_POLL_MS);
-  const recoveries = health.kind === "admin_lost" ? health.recoveries + 1 : 0;
-  const policy = recoveries < RECOVERY_TRIES ? d.settings.onLostAdmin : "keep";
-  d.say({ kind: "admin_lost", epoch: from.number, policy });
-  conclude(d, phase, step.refusal, step.plan, { kind: "admin_lost", sinceMs: d.nowMs, recoveries });
-  if (policy === "handoff" && d.state.phase.kind === "serving") {
-    if (recoveries === 0) beginRecovery(d, d.state.phase);
-    else d.timer("backoff", backoffMs(recoveries));
-  }
+  adminLost(d, phase, step.plan, step.refusal);
+}
+
+function adminLost(d: Draft, phase: Replacing, plan: Plan, why: Refusal): void {
+  const { from, health, handoff } = phase;
+  const before = lostOf(health);
+  const more = handoff.source === "recovery" ? 1 : 0;
+  const lost: AdminLost = before === undefined
+    ? { kind: "admin_lost", sinceMs: d.nowMs, recoveries: 0, unwellSinceMs: undefined }
+    : { ...before, recoveries: before.recoveries + more };
+  d.say({ kind: "admin_lost", epoch: from.number, policy: policyOf(d, lost) });
+  conclude(d, phase, why, plan, health.kind === "hung" ? { ...health, by: "vitals", lost } : lost);
+  planRecovery(d);
+}
+
+function lostOf(health: Health): AdminLost | undefined {
+  return health.kind === "answering" ? undefined : health.kind === "admin_lost" ? health : health.lost;
+}
+
+function policyOf(d: Draft, lost: AdminLost): "handoff" | "keep" {
+  return lost.recoveries < RECOVERY_TRIES ? d.settings.onLostAdmin : "keep";
+}
+
+/** A serving epoch whose admin is lost is replaced by its own plan: at once the first time, then with a growing pause. */
+export function planRecovery(d: Draft): void {
+  const { phase } = d.state;
+  if (phase.kind !== "serving" || phase.health.kind !== "admin_lost") return;
+  const { health } = phase;
+  if (policyOf(d, health) !== "handoff") return;
+  if (health.recoveries === 0 && health.sinceMs === d.nowMs && d.state.leaving.length === 0) beginRecovery(d, phase);
+  else d.timer("backoff", backoffMs(health.recoveries));
 }
 
 /** Names that say nothing about the content: the same may well work next time. */
 function passing(why: Refusal): boolean {
-  return why.name === "unchanged" || why.name === "refused_before";
+  return why.name === "unchanged" || why.name === "refused_before" || why.name === "control_plane_away" ||
+    why.name === "handoff_elsewhere";
 }
 
-function conclude(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Plan | undefined, health: Health): void {
-  const { handoff, from, predecessor } = phase;
+/** Tells the failure, and keeps what must not be tried in a loop. */
+function remember(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Plan | undefined): void {
+  const { handoff } = phase;
   d.stopTimers("deadline", "poll", "kill");
   handoffFailed(d, phase, why);
-  const tries = handoff.source === "retry" ? (d.state.retry?.tries ?? 0) : 0;
-  if (!passing(why) && handoff.source !== "recovery") {
+  const { tries } = handoff;
+  const before = looked && refusedBefore(d.state, looked.bootstrapDigest, looked.binaryDigest);
+  if (why.name === "refused_before" && before !== undefined && retryable(before.refusal)) {
+    // The wish that came in between took the planned retry away; what is left of its tries is still due.
+    planRetry(d, handoff.when, before.tries, before.refusal);
+  } else if (why.name === "control_plane_away" || why.name === "handoff_elsewhere") {
+    planRetry(d, handoff.when, tries, why);
+  } else if (!passing(why) && handoff.source !== "recovery") {
     const entry = {
       refusal: why,
       bootstrapDigest: looked?.bootstrapDigest,
@@ -123,25 +181,37 @@ function conclude(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Pla
       tries,
     };
     const others = d.state.refused.filter((r) =>
-      looked === undefined || r.bootstrapDigest !== looked.bootstrapDigest || r.binaryDigest !== looked.binaryDigest
+      r.bootstrapDigest !== looked?.bootstrapDigest || r.binaryDigest !== looked?.binaryDigest
     );
     d.set({ refused: [entry, ...others].slice(0, REFUSED_KEPT) });
     if (retryable(why)) planRetry(d, handoff.when, tries, why);
   }
-  enterServing(d, { epoch: from, predecessor, health });
+}
+
+function conclude(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Plan | undefined, health: Health): void {
+  const { handoff, from, predecessor } = phase;
+  remember(d, phase, why, looked);
+  const settled = health.kind === "silent" && health.lost !== undefined ? health.lost : health;
+  const isToBeKilled = health.kind === "hung" && d.settings.onHang === "kill";
+  // While a successor may have been attached it was only told.
+  if (isToBeKilled) hung(d, from, health.sinceMs, "still silent after the handoff failed");
+  enterServing(d, { epoch: from, predecessor, health: settled });
+  // Edited while this handoff was on its way with what was there before.
+  if (looked !== undefined && d.state.seenChangedAtMs >= handoff.beganAtMs) catchUp(d);
 }
 
 /** Preflight's refusals are about the content and stay; what failed to run may have failed by circumstance. */
 function retryable(why: Refusal): boolean {
-  return why.name === "child_died" || why.name === "live_timeout" || why.name === "control_plane_away" ||
-    why.name === "spawn_failed";
+  return why.name === "child_died" || why.name === "live_timeout" || why.name === "spawn_failed";
 }
 
 function planRetry(d: Draft, when: "always" | "changed", tried: number, why: Refusal): void {
   // An absent control plane says nothing against the content: it is waited for without a limit.
-  const tries = why.name === "control_plane_away" ? 0 : tried;
+  const isAway = why.name === "control_plane_away";
+  const tries = isAway ? 0 : tried;
+  const isOver = !isAway && tries >= d.settings.retryLimit;
   // A newer wish is already waiting: it is the retry.
-  if (tries >= d.settings.retryLimit || d.state.pending !== undefined) return d.set({ retry: undefined });
+  if (isOver || d.state.pending !== undefined) return d.set({ retry: undefined });
   const waitMs = d.settings.retryBackoffMs * 2 ** tries;
   d.set({ retry: { when, tries: tries + 1 } });
   d.timer("retry", waitMs);

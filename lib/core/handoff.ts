@@ -4,13 +4,14 @@ import type { Child, Plan } from "./epoch.ts";
 import type { Inventory } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Handoff, Pending, Replacing, Serving } from "./state.ts";
-import { pollAfterMs } from "./initialising.ts";
+import { watchChild } from "./initialising.ts";
 import { refusal } from "./refusal.ts";
 import { unchanged } from "./triggers.ts";
 
 export function beginHandoff(d: Draft, phase: Serving, pending: Pending): void {
   const source = pending.sources[0] ?? "signal";
-  if (pending.when === "changed" && source !== "retry" && unchanged(d.state)) {
+  if (pending.when === "changed" && unchanged(d.state)) {
+    d.set({ retry: undefined });
     return d.say({
       kind: "trigger_dropped",
       source,
@@ -18,7 +19,8 @@ export function beginHandoff(d: Draft, phase: Serving, pending: Pending): void {
       refusal: refusal("unchanged", "content is what the newest epoch runs"),
     });
   }
-  const handoff = number(d, { source, requests: pending.requests, when: pending.when, force: pending.force });
+  const tries = source === "retry" ? d.state.retry?.tries ?? 0 : 0;
+  const handoff = number(d, { source, requests: pending.requests, when: pending.when, force: pending.force, tries });
   const attempt = d.nextAttempt();
   enter(d, phase, handoff, { kind: "preflight", attempt, beganAtMs: d.nowMs });
   d.do({
@@ -32,14 +34,13 @@ export function beginHandoff(d: Draft, phase: Serving, pending: Pending): void {
 
 /** The serving epoch lost its admin to a failed successor: a new epoch of the same plan takes over at once. */
 export function beginRecovery(d: Draft, phase: Serving): void {
-  const handoff = number(d, { source: "recovery", requests: [], when: "always", force: true });
-  enter(d, phase, handoff, {
-    kind: "awaiting_control_plane",
-    attempt: d.nextAttempt(),
-    plan: phase.epoch.plan,
-    told: false,
-  });
-  fork(d, phase.epoch.plan, undefined);
+  const handoff = number(d, { source: "recovery", requests: [], when: "always", force: true, tries: 0 });
+  const attempt = d.nextAttempt();
+  const { plan } = phase.epoch;
+  const isRepairing = d.state.flagLeft;
+  enter(d, phase, handoff, { kind: "awaiting_control_plane", attempt, plan, told: false, isRepairing });
+  if (isRepairing) d.do({ kind: "repair_segment", attempt });
+  else fork(d, plan, undefined);
 }
 
 function number(d: Draft, handoff: Omit<Handoff, "id" | "beganAtMs">): Handoff {
@@ -60,15 +61,29 @@ function enter(d: Draft, phase: Serving, handoff: Handoff, step: Replacing["step
   d.to({ kind: "replacing", from, health, handoff, predecessor, step });
 }
 
-/** Starts the successor of the plan that has passed. */
+/** Starts the successor of the plan that has passed; where the base id is shared, under handoff.lock. */
 export function fork(d: Draft, plan: Plan, before: Inventory | undefined): void {
   const { phase } = d.state;
   if (phase.kind !== "replacing" || phase.step.kind !== "awaiting_control_plane") return;
   const { attempt } = phase.step;
+  d.stopTimers("poll", "deadline");
+  const step = { kind: "locking", attempt, plan, before, lockedAtMs: undefined } as const;
+  if (!d.settings.crossPod) return spawnSuccessor(d, phase, step);
+  d.to({ ...phase, step });
+  d.do({ kind: "take_handoff_lock", attempt, waitMs: d.settings.liveTimeoutMs });
+}
+
+export function spawnSuccessor(
+  d: Draft,
+  phase: Replacing,
+  { attempt, plan, before }: Extract<Replacing["step"], { kind: "locking" }>,
+): void {
   const child: Child = { attempt, number: phase.from.number + 1, plan, spawnedAtMs: d.nowMs };
   const samePid = plan.binaryDigest === phase.from.plan.binaryDigest ? phase.from.pid : undefined;
-  d.stopTimers("poll", "deadline");
-  d.to({ ...phase, step: { kind: "initialising", child, told: "", before } });
+  if (phase.predecessor !== undefined) {
+    d.say({ kind: "third_generation", ends: phase.predecessor.epoch.number, successor: child.number });
+  }
+  d.to({ ...phase, step: { ...watchChild(d, child), before } });
   d.do({
     kind: "spawn",
     attempt,
@@ -76,6 +91,4 @@ export function fork(d: Draft, plan: Plan, before: Inventory | undefined): void 
     plan,
     ...(samePid === undefined ? {} : { sameBinaryAsPid: samePid }),
   });
-  d.timer("deadline", d.settings.liveTimeoutMs);
-  d.timer("poll", pollAfterMs(0));
 }

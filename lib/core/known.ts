@@ -1,22 +1,30 @@
 // Owns: which answers still have somebody who asked. Must not: say what an answer means.
 
 import type { Event } from "./event.ts";
-import type { State } from "./state.ts";
+import type { Phase, State } from "./state.ts";
 
-/** Attempts that the phase still speaks of. */
+/** Attempts that the state still speaks of. */
 export function livingAttempts(state: State): readonly number[] {
-  const { phase } = state;
+  return [...attemptsOf(state.phase), ...state.leaving.map(({ epoch }) => epoch.attempt)];
+}
+
+function attemptsOf(phase: Phase): readonly number[] {
   switch (phase.kind) {
     case "idle":
     case "ended":
       return [];
+    case "detecting":
+      return [phase.attempt];
+    case "superseded":
+      return [];
+    case "yielding":
     case "serving":
       return [phase.epoch.attempt, ...some(phase.predecessor?.epoch.attempt)];
     case "pausing":
       return some(phase.comeback.parent?.epoch.attempt);
     case "starting": {
       const { step, comeback } = phase;
-      const own = "child" in step ? step.child.attempt : step.attempt;
+      const own = "attempt" in step ? step.attempt : step.child.attempt;
       return [own, ...some(comeback.parent?.epoch.attempt)];
     }
     case "replacing": {
@@ -42,5 +50,7 @@ export function isKnown(state: State, event: Event): boolean {
   if (!("attempt" in event)) return true;
   // A repair outlives the attempt it follows: asked for when the child is reaped, answered after the stop went on.
   if (event.kind === "segment_repaired" && state.phase.kind === "stopping") return true;
+  // A lock that was granted is ours whatever became of the wish: the next step lets it go.
+  if (event.kind === "handoff_lock") return true;
   return livingAttempts(state).includes(event.attempt);
 }

@@ -9,10 +9,16 @@ export function readyEpoch(state: State): Epoch | undefined {
   const { phase } = state;
   switch (phase.kind) {
     case "serving":
-      return phase.health.kind === "hung" ? undefined : phase.epoch;
+      return phase.health.kind === "hung" || phase.foreign !== undefined ? undefined : phase.epoch;
+    // Its own listeners are open until a successor is LIVE; from then on the successor must be there.
+    case "yielding":
+      return phase.vanishedSinceMs !== undefined && phase.successorLive ? undefined : phase.epoch;
+    case "superseded":
+      return phase.markerHeld ? phase.epoch : undefined;
     case "replacing":
       return phase.health.kind === "hung" ? undefined : phase.from;
     case "idle":
+    case "detecting":
     case "starting":
     case "pausing":
     case "stopping":
@@ -21,14 +27,21 @@ export function readyEpoch(state: State): Epoch | undefined {
   }
 }
 
+/** What is told: nobody is Ready for kubelet without a marker that can be written. */
+export function isReady(state: State): boolean {
+  return readyEpoch(state) !== undefined && state.markerProblem === undefined;
+}
+
 /** Called after every step: the marker appears and goes with readiness, in the step that changed it. */
 export function readiness(d: Draft, before: State): void {
   const was = readyEpoch(before);
   const is = readyEpoch(d.state);
   if (is !== undefined && is.attempt !== was?.attempt) refreshMarker(d);
-  if ((was === undefined) === (is === undefined)) return;
-  d.say({ kind: "ready_changed", ready: is !== undefined, ...(is === undefined ? {} : { epoch: is.number }) });
-  if (is !== undefined) return;
+  const ready = isReady(d.state);
+  if (ready !== isReady(before)) {
+    d.say({ kind: "ready_changed", ready, ...(is === undefined ? {} : { epoch: is.number }) });
+  }
+  if (is !== undefined || was === undefined) return;
   d.stopTimers("marker");
   d.do({ kind: "remove_marker" });
 }

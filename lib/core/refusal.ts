@@ -13,6 +13,7 @@ export type RefusalName =
   | "bootstrap_unreadable"
   | "child_died"
   | "control_plane_away"
+  | "handoff_elsewhere"
   | "hot_restart_version_differs"
   | "live_timeout"
   | "refused_before"
@@ -21,6 +22,7 @@ export type RefusalName =
   | "spawn_failed"
   | "stopping"
   | "superseded_by_crash"
+  | "superseded"
   | "unchanged";
 
 /** An expected "no": what was refused and what the reader can do about it. */

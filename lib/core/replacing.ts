@@ -6,11 +6,24 @@ import type { Draft } from "./draft.ts";
 import type { Replacing } from "./state.ts";
 import { CONTROL_PLANE_POLL_MS } from "./bounds.ts";
 import { enterLive, exited, predecessorEnded, predecessorOverdue, watchdogTickMs } from "./arrive.ts";
-import { adoptChild, newestDied } from "./comeback.ts";
-import { checkAdmin, checkedAdmin, endSuccessor, failBeforeFork, handoffFailed, reaped, repaired } from "./failing.ts";
-import { fork } from "./handoff.ts";
+import { adoptChild, newestDied, type Remains } from "./comeback.ts";
+import {
+  checkAdmin,
+  checkedAdmin,
+  endSuccessor,
+  failBeforeFork,
+  handoffFailed,
+  reaped,
+  repaired,
+  tellRepair,
+} from "./failing.ts";
+import { fork, spawnSuccessor } from "./handoff.ts";
+import { hasForeignSuccessor, lookOut } from "./company.ts";
 import { progress } from "./initialising.ts";
+import { leave } from "./leaving.ts";
 import { refusal } from "./refusal.ts";
+import { judge } from "./serving.ts";
+import { enterYielding } from "./yielding.ts";
 import { refusedBefore } from "./triggers.ts";
 
 type StepOf<K extends Replacing["step"]["kind"]> = Extract<Replacing["step"], { kind: K }>;
@@ -22,17 +35,23 @@ export function replacing(d: Draft, phase: Replacing, event: Event): void {
   if (event.kind === "vitals" && event.attempt === phase.from.attempt) {
     return judgeVitals(d, phase, event.alive, event.detail);
   }
+  if (event.kind === "timer" && event.name === "look") return lookOut(d, phase.from);
+  if (preempted(d, phase, event)) return;
   const step = phase.step;
+  if (event.kind === "identity" && event.attempt === phase.from.attempt && !isForked(step)) {
+    return d.to({ ...phase, health: judge(d, phase.from, phase.health, event.askedAtMs, event.answer) });
+  }
   switch (step.kind) {
     case "preflight":
       return preflight(d, phase, step, event);
     case "awaiting_control_plane":
       return awaiting(d, phase, step, event);
+    case "locking":
+      return locking(d, phase, step, event);
     case "initialising":
       return initialising(d, phase, step, event);
     case "ending":
-      if (event.kind === "timer" && event.name === "kill") endSuccessor(d, phase, step.child, step.refusal, "SIGKILL");
-      return;
+      return ending(d, phase, step, event);
     case "repairing":
       if (event.kind === "segment_repaired" && event.attempt === step.attempt) repaired(d, phase, step, event.outcome);
       return;
@@ -71,11 +90,18 @@ function preflight(
     const before = refusedBefore(d.state, bootstrapDigest, binaryDigest);
     if (before !== undefined && phase.handoff.source !== "retry") {
       const detail = `${before.refusal.name}: ${before.refusal.detail}`;
-      return failBeforeFork(d, phase, refusal("refused_before", detail), undefined);
+      return failBeforeFork(d, phase, refusal("refused_before", detail), plan);
     }
   }
-  d.to({ ...phase, step: { kind: "awaiting_control_plane", attempt: step.attempt, plan, told: false } });
-  d.do({ kind: "ask_inventory", attempt: phase.from.attempt, admin: phase.from.plan.admin });
+  const { attempt } = step;
+  const isRepairing = d.state.flagLeft;
+  d.to({ ...phase, step: { kind: "awaiting_control_plane", attempt, plan, told: false, isRepairing } });
+  if (isRepairing) d.do({ kind: "repair_segment", attempt });
+  else askInventory(d, phase.from);
+}
+
+function askInventory(d: Draft, { attempt, plan }: Epoch): void {
+  d.do({ kind: "ask_inventory", attempt, admin: plan.admin });
 }
 
 /** A successor made while the control plane is away would be LIVE without clusters, and answer 503 while the parent drains. */
@@ -85,9 +111,13 @@ function awaiting(
   step: StepOf<"awaiting_control_plane">,
   event: Event,
 ): void {
-  if (event.kind === "timer" && event.name === "poll") {
-    return d.do({ kind: "ask_inventory", attempt: phase.from.attempt, admin: phase.from.plan.admin });
+  if (event.kind === "segment_repaired" && event.attempt === step.attempt && step.isRepairing) {
+    tellRepair(d, event.outcome);
+    d.to({ ...phase, step: { ...step, isRepairing: false } });
+    return phase.handoff.source === "recovery" ? fork(d, step.plan, undefined) : askInventory(d, phase.from);
   }
+  if (step.isRepairing) return;
+  if (event.kind === "timer" && event.name === "poll") return askInventory(d, phase.from);
   if (event.kind === "timer" && event.name === "deadline") {
     const seconds = d.settings.controlPlaneWaitMs / 1000;
     return failBeforeFork(
@@ -111,6 +141,30 @@ function awaiting(
   d.timer("poll", CONTROL_PLANE_POLL_MS);
 }
 
+/** The lock is ours: nobody else starts a successor. One that came before it is seen by its socket. */
+function locking(d: Draft, phase: Replacing, step: StepOf<"locking">, event: Event): void {
+  if (event.kind === "handoff_lock" && event.attempt === step.attempt) {
+    if (!event.taken) {
+      const why = event.problem ?? "another supervisor holds handoff.lock";
+      return failBeforeFork(d, phase, refusal("handoff_elsewhere", why), undefined);
+    }
+    d.to({ ...phase, step: { ...step, lockedAtMs: d.nowMs } });
+    return d.do({ kind: "look", admin: phase.from.plan.admin, probeLock: false });
+  }
+  if (event.kind !== "sighted" || step.lockedAtMs === undefined || event.askedAtMs < step.lockedAtMs) return;
+  spawnSuccessor(d, phase, step);
+}
+
+/** Shared base id: another pod's successor came first; the wish behind this handoff is that one's now. */
+function preempted(d: Draft, phase: Replacing, event: Event): boolean {
+  if (event.kind !== "sighted" || !hasForeignSuccessor(d.state, phase.from, event.sighting)) return false;
+  if (!["preflight", "awaiting_control_plane", "locking"].includes(phase.step.kind)) return false;
+  if (phase.step.kind === "preflight") d.do({ kind: "cancel_preflight", attempt: phase.step.attempt });
+  handoffFailed(d, phase, refusal("superseded", `another supervisor started epoch ${phase.from.number + 1} first`));
+  enterYielding(d, { epoch: phase.from, predecessor: phase.predecessor, stop: undefined });
+  return true;
+}
+
 function initialising(
   d: Draft,
   phase: Replacing,
@@ -118,24 +172,33 @@ function initialising(
   event: Event,
 ): void {
   const { child } = step;
-  const outcome = progress(d, child, step.told, event);
+  const outcome = progress(d, step, event);
   switch (outcome.kind) {
     case "nothing":
       return;
     case "going":
-      return d.to({ ...phase, step: { ...step, child: outcome.child, told: outcome.told } });
+      return d.to({ ...phase, step: { ...outcome.seen, before: step.before } });
     case "live":
       return live(d, phase, outcome.epoch, step.before);
     case "not_spawned":
       return failBeforeFork(d, phase, outcome.refusal, child.plan);
     case "too_late":
-      return endSuccessor(d, phase, child, outcome.refusal, "SIGTERM");
+      return endSuccessor(d, phase, child, outcome.refusal, step.told !== "");
   }
+}
+
+function ending(d: Draft, phase: Replacing, step: StepOf<"ending">, event: Event): void {
+  const { child, refusal, tookAdmin } = step;
+  if (event.kind === "timer" && event.name === "kill") {
+    return endSuccessor(d, phase, child, refusal, tookAdmin);
+  }
+  if (event.kind !== "identity" || event.attempt !== child.attempt || event.answer.kind !== "answered") return;
+  if (event.answer.identity.epoch === child.number) d.to({ ...phase, step: { ...step, tookAdmin: true } });
 }
 
 function live(d: Draft, phase: Replacing, epoch: Epoch, before: Inventory | undefined): void {
   const { handoff, from } = phase;
-  // With a third generation asked for, N+2's start has made N+1 end N; N is still ours to reap.
+  leave(d, phase.predecessor);
   d.say({
     kind: "handoff_live",
     handoff: handoff.id,
@@ -144,7 +207,7 @@ function live(d: Draft, phase: Replacing, epoch: Epoch, before: Inventory | unde
     requests: handoff.requests,
     tookMs: d.nowMs - handoff.beganAtMs,
   });
-  enterLive(d, { epoch, predecessor: { epoch: from, handoff, drainsSinceMs: d.nowMs }, compare: before });
+  enterLive(d, { epoch, predecessor: { epoch: from, handoff, drainsSinceMs: d.nowMs, revivals: 0 }, compare: before });
 }
 
 function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): void {
@@ -155,14 +218,14 @@ function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): v
   const { step } = phase;
   if (attempt === phase.from.attempt) {
     // The serving epoch is gone. A child that is under way may still come up (--skip-hot-restart-on-no-parent).
-    if (step.kind === "initialising") return adoptChild(d, phase, step.child, exit);
-    d.do({ kind: "cancel_preflight", attempt: d.state.attempts });
+    if (step.kind === "initialising") return adoptChild(d, phase, step, exit);
+    if (step.kind === "preflight") d.do({ kind: "cancel_preflight", attempt: step.attempt });
     handoffFailed(
       d,
       phase,
       refusal("superseded_by_crash", `epoch ${phase.from.number} died before its successor was started`),
     );
-    return newestDied(d, phase.from, exit, phase.predecessor);
+    return newestDied(d, phase.from, exit, phase.predecessor, remainsOf(step));
   }
   if ((step.kind === "initialising" || step.kind === "ending") && attempt === step.child.attempt) {
     d.say(exited(d, step.child, exit, "child"));
@@ -170,22 +233,39 @@ function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): v
   }
 }
 
+/** What a failed successor has left so far. */
+function remainsOf(step: Replacing["step"]): Remains | undefined {
+  if (step.kind === "ending") return { attempt: step.child.attempt, child: step.child };
+  const isRepairing = step.kind === "repairing" || (step.kind === "awaiting_control_plane" && step.isRepairing);
+  return isRepairing ? { attempt: step.attempt, child: undefined } : undefined;
+}
+
+function isForked(step: Replacing["step"]): boolean {
+  return step.kind !== "preflight" && step.kind !== "awaiting_control_plane";
+}
+
 /** While a child initialises it may have taken the admin, so the serving epoch is judged by its process. */
 function watch(d: Draft, phase: Replacing): void {
   d.timer("watchdog", watchdogTickMs(d.settings.watchdogMs));
-  d.do({ kind: "ask_vitals", attempt: phase.from.attempt, epoch: phase.from.number });
+  const { from, step } = phase;
+  d.do({ kind: "ask_vitals", attempt: from.attempt, epoch: from.number });
+  if (!isForked(step)) d.do({ kind: "ask_identity", attempt: from.attempt, admin: from.plan.admin });
 }
 
 function judgeVitals(d: Draft, phase: Replacing, alive: boolean, detail: string): void {
   const { health } = phase;
   if (alive) {
-    if (health.kind === "hung") d.to({ ...phase, health: { kind: "answering" } });
+    // A live process proves nothing where it was the admin that fell silent.
+    const isCured = (health.kind === "silent" && isForked(phase.step)) ||
+      (health.kind === "hung" && health.by === "vitals");
+    if (isCured) d.to({ ...phase, health: health.lost ?? { kind: "answering" } });
     return;
   }
   if (health.kind === "hung") return;
+  const lost = health.kind === "admin_lost" ? health : health.kind === "silent" ? health.lost : undefined;
   const sinceMs = health.kind === "silent" ? health.sinceMs : d.nowMs;
-  if (d.nowMs - sinceMs < d.settings.watchdogMs) return d.to({ ...phase, health: { kind: "silent", sinceMs } });
+  if (d.nowMs - sinceMs < d.settings.watchdogMs) return d.to({ ...phase, health: { kind: "silent", sinceMs, lost } });
   // No `kill` here: it may have an attached successor, which the protocol ends together with it.
   d.say({ kind: "epoch_hung", epoch: phase.from.number, silentMs: d.nowMs - sinceMs, policy: "report", detail });
-  d.to({ ...phase, health: { kind: "hung", sinceMs } });
+  d.to({ ...phase, health: { kind: "hung", sinceMs, by: "vitals", lost } });
 }

@@ -7,23 +7,36 @@ import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
 import { predecessorEnded, predecessorOverdue, watchdogTickMs } from "./arrive.ts";
 import { newestDied } from "./comeback.ts";
+import { planRecovery } from "./failing.ts";
 import { beginRecovery } from "./handoff.ts";
+import { hasForeignSuccessor, lookOut } from "./company.ts";
+import type { Sighting } from "./sighting.ts";
+import { enterYielding, supersede } from "./yielding.ts";
 
 export function serving(d: Draft, phase: Serving, event: Event): void {
   switch (event.kind) {
     case "child_exited":
-      if (event.attempt === phase.epoch.attempt) return newestDied(d, phase.epoch, event.exit, phase.predecessor);
+      if (event.attempt === phase.epoch.attempt) {
+        // Ended by protocol between two looks, or by itself: the next look tells.
+        const mayBeSucceeded = d.settings.crossPod && event.exit.code === 0 && phase.predecessor === undefined;
+        return mayBeSucceeded
+          ? supersede(d, phase.epoch, event.exit, undefined)
+          : newestDied(d, phase.epoch, event.exit, phase.predecessor);
+      }
       if (event.attempt === phase.predecessor?.epoch.attempt) {
         predecessorEnded(d, phase.predecessor, event.exit, phase.epoch.number);
         d.to({ ...phase, predecessor: undefined });
       }
       return;
+    case "sighted":
+      return sighted(d, phase, event.askedAtMs, event.sighting);
     case "identity":
       if (event.attempt !== phase.epoch.attempt) return;
-      return d.to({ ...phase, health: judge(d, phase.epoch, phase.health, event.askedAtMs, event.answer) });
+      d.to({ ...phase, health: judge(d, phase.epoch, phase.health, event.askedAtMs, event.answer) });
+      if (phase.health.kind !== "admin_lost") planRecovery(d);
+      return;
     case "vitals":
-      if (event.attempt !== phase.epoch.attempt || phase.health.kind !== "admin_lost") return;
-      if (!event.alive) d.to({ ...phase, health: hung(d, phase.epoch, phase.health.sinceMs, event.detail) });
+      if (event.attempt === phase.epoch.attempt) vitals(d, phase, event.alive, event.detail);
       return;
     case "inventory":
       if (event.attempt !== phase.epoch.attempt || phase.compare === undefined) return;
@@ -31,24 +44,64 @@ export function serving(d: Draft, phase: Serving, event: Event): void {
       return d.to({ ...phase, compare: undefined });
     case "timer":
       if (event.name === "watchdog") watch(d, phase);
+      else if (event.name === "look") lookOut(d, phase.epoch);
       else if (event.name === "predecessor") predecessorOverdue(d, phase.predecessor);
-      else if (event.name === "backoff" && phase.health.kind === "admin_lost") beginRecovery(d, phase);
+      else if (event.name === "backoff" && phase.health.kind === "admin_lost") recover(d, phase);
       return;
     default:
       return;
   }
 }
 
+/** Shared base id: is another pod's predecessor gone, has another pod's successor come? */
+function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): void {
+  const { epoch, predecessor, foreign } = phase;
+  if (askedAtMs < epoch.liveAtMs) return;
+  if (foreign !== undefined) {
+    const drainedMs = d.nowMs - foreign.sinceMs;
+    const isGone = !seen.slots.includes(foreign.epoch % 3);
+    if (!isGone && drainedMs < foreign.boundMs) return;
+    if (isGone) d.say({ kind: "foreign_ended", epoch: foreign.epoch, drainedMs });
+    // It can't be ended from here; that it hangs does not make this one less ready.
+    else d.say({ kind: "foreign_overdue", epoch: foreign.epoch, boundMs: foreign.boundMs });
+    return d.to({ ...phase, foreign: undefined });
+  }
+  if (hasForeignSuccessor(d.state, epoch, seen)) enterYielding(d, { epoch, predecessor, stop: undefined });
+}
+
+/** For an epoch without an admin: the word of process and sockets. */
+function vitals(d: Draft, phase: Serving, alive: boolean, detail: string): void {
+  const { epoch, health } = phase;
+  if (health.kind === "admin_lost") {
+    // Not at the first look: a process that just ended is reaped in a moment.
+    const sinceMs = alive ? undefined : health.unwellSinceMs ?? d.nowMs;
+    const lost = { ...health, unwellSinceMs: sinceMs };
+    if (sinceMs === undefined || d.nowMs - sinceMs < d.settings.watchdogMs) return d.to({ ...phase, health: lost });
+    return d.to({ ...phase, health: { ...hung(d, epoch, sinceMs, detail), by: "vitals", lost } });
+  }
+  if (health.kind !== "hung" || health.by !== "vitals" || !alive) return;
+  d.to({ ...phase, health: health.lost ?? { kind: "answering" } });
+  planRecovery(d);
+}
+
+function recover(d: Draft, phase: Serving): void {
+  if (d.state.leaving.length === 0) beginRecovery(d, phase);
+  else planRecovery(d);
+}
+
 function watch(d: Draft, phase: Serving): void {
   const { epoch, health } = phase;
   d.timer("watchdog", watchdogTickMs(d.settings.watchdogMs));
   // Admin is asked even when it was lost: it may come back by an epoch started behind epochd's back, and it costs nothing.
-  if (health.kind === "admin_lost") d.do({ kind: "ask_vitals", attempt: epoch.attempt, epoch: epoch.number });
+  const byVitals = health.kind === "admin_lost" || (health.kind === "hung" && health.by === "vitals");
+  if (byVitals) d.do({ kind: "ask_vitals", attempt: epoch.attempt, epoch: epoch.number });
   d.do({ kind: "ask_identity", attempt: epoch.attempt, admin: epoch.plan.admin });
 }
 
 /** What an answer, or none, says about the newest epoch. */
 export function judge(d: Draft, epoch: Epoch, health: Health, askedAtMs: number, answer: IdentityAnswer): Health {
+  // Asked of its parent, or before the admin was lost: late, and it says nothing about now.
+  if (askedAtMs < (health.kind === "answering" ? epoch.liveAtMs : health.sinceMs)) return health;
   if (answer.kind === "answered" && answer.identity.epoch === epoch.number) {
     if (health.kind === "hung" || health.kind === "admin_lost") {
       d.say({ kind: "admin_back", epoch: epoch.number, silentMs: d.nowMs - health.sinceMs });
@@ -58,16 +111,22 @@ export function judge(d: Draft, epoch: Epoch, health: Health, askedAtMs: number,
   if (health.kind === "admin_lost" || health.kind === "hung") return health;
   // Counted from the first unanswered question, so a supervisor that was itself stopped does not blame Envoy.
   const sinceMs = health.kind === "silent" ? health.sinceMs : askedAtMs;
-  if (d.nowMs - sinceMs < d.settings.watchdogMs) return { kind: "silent", sinceMs };
+  if (d.nowMs - sinceMs < d.settings.watchdogMs) return { kind: "silent", sinceMs, lost: undefined };
+  if (answer.kind === "silent" && answer.why === "refused") {
+    // An Envoy that hangs still has its admin's socket; one that serves on without it has handed it to a successor.
+    d.say({ kind: "admin_lost", epoch: epoch.number, policy: d.settings.onLostAdmin });
+    return { kind: "admin_lost", sinceMs, recoveries: 0, unwellSinceMs: undefined };
+  }
   return hung(d, epoch, sinceMs, answer.kind === "silent" ? answer.detail : `epoch ${answer.identity.epoch} answers`);
 }
 
-function hung(d: Draft, epoch: Epoch, sinceMs: number, detail: string): Health {
+/** The word of the watchdog, and what `on_hang` does about it. */
+export function hung(d: Draft, epoch: Epoch, sinceMs: number, detail: string): Extract<Health, { kind: "hung" }> {
   const policy = d.settings.onHang;
   d.say({ kind: "epoch_hung", epoch: epoch.number, silentMs: d.nowMs - sinceMs, policy, detail });
   // The newest epoch has no successor, so ending it breaks no protocol; SIGKILL, since a stopped process takes no SIGTERM.
   if (policy === "kill") d.do({ kind: "signal", attempt: epoch.attempt, signal: "SIGKILL" });
-  return { kind: "hung", sinceMs };
+  return { kind: "hung", sinceMs, by: "admin", lost: undefined };
 }
 
 function tellFewer(d: Draft, epoch: number, before: Inventory, now: Inventory): void {

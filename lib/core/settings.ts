@@ -28,4 +28,10 @@ export interface Settings {
   readonly retryBackoffMs: number;
   /** Longest random delay before a handoff that content changes asked for; 0: off. */
   readonly jitterMs: number;
+  /** State directory, base id and network are shared with another pod's supervisor. */
+  readonly crossPod: boolean;
+  /** What a supervisor does whose Envoy was succeeded by another one's: in a pod, leaving would restart the container. */
+  readonly whenSuperseded: "wait" | "exit";
+  /** How long the pod lives after SIGTERM; 0: no bound is known. */
+  readonly gracePeriodMs: number;
 }

@@ -8,15 +8,19 @@ import { take } from "./triggers.ts";
 /** The turn of what waits, where nothing is under way. Called after every step. */
 export function settle(d: Draft): void {
   const { phase, pending } = d.state;
-  if (phase.kind !== "serving" || pending === undefined) return;
+  if (pending === undefined) return;
+  if (phase.kind === "replacing") return wait(d, pending, "handoff");
+  if (phase.kind !== "serving") return;
   const jitterMs = pending.notBeforeMs - d.nowMs;
   if (jitterMs > 0) return wait(d, pending, "jitter", jitterMs);
+  // A fourth generation would collide with the socket names of the first.
+  if (d.state.leaving.length > 0 || phase.foreign !== undefined) return wait(d, pending, "predecessor_drains");
   const gap = d.settings.minGapMs;
-  if (phase.predecessor !== undefined) {
-    if (gap === "parent_shutdown_time") return wait(d, pending, "predecessor_drains");
+  if (gap !== "parent_shutdown_time") {
     const waitMs = phase.epoch.liveAtMs + gap - d.nowMs;
     if (waitMs > 0) return wait(d, pending, "min_gap", waitMs);
-    d.say({ kind: "third_generation", ends: phase.predecessor.epoch.number, successor: phase.epoch.number + 1 });
+  } else if (phase.predecessor !== undefined) {
+    return wait(d, pending, "predecessor_drains");
   }
   beginHandoff(d, phase, take(d, pending));
 }

@@ -6,11 +6,13 @@ import type { Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Comeback, Phase } from "./state.ts";
 import { backoffMs, KILL_AFTER_MS } from "./bounds.ts";
-import { endChild, enterLive, exited, predecessorEnded, predecessorOverdue } from "./arrive.ts";
-import { begin, comebackFailed } from "./comeback.ts";
+import { endChild, enterLive, exited, killChild, predecessorEnded, predecessorOverdue } from "./arrive.ts";
+import { begin, beginAfresh, cleared, comebackFailed } from "./comeback.ts";
 import { exitText, tellRepair } from "./failing.ts";
 import { progress } from "./initialising.ts";
-import { refusal } from "./refusal.ts";
+import { beginDetecting } from "./detecting.ts";
+import { killLeaving } from "./leaving.ts";
+import { type Refusal, refusal } from "./refusal.ts";
 import { end } from "./stopping.ts";
 
 export type Starting = Extract<Phase, { kind: "starting" }>;
@@ -24,6 +26,7 @@ export function beginFirst(d: Draft): void {
     number: 0,
     plan: undefined,
     parent: undefined,
+    foreign: undefined,
     gapSinceMs: undefined,
     tries: 0,
   };
@@ -50,20 +53,22 @@ export function starting(d: Draft, phase: Starting, event: Event): void {
       if (event.kind === "child_exited" && event.attempt === step.child.attempt) {
         d.say(exited(d, step.child, event.exit, "child"));
         const why = refusal("child_died", `epoch ${step.child.number} ended before LIVE: ${exitText(event.exit)}`);
-        return childGone(d, phase, why, event.exit);
+        return childGone(d, phase, step.child.attempt, why, event.exit);
       }
       return initialising(d, phase, step, event);
     case "ending":
       if (event.kind === "child_exited" && event.attempt === step.child.attempt) {
         d.say(exited(d, step.child, event.exit, "child"));
-        return childGone(d, phase, step.refusal, event.exit);
+        return childGone(d, phase, step.child.attempt, step.refusal, event.exit);
       }
-      if (event.kind === "timer" && event.name === "kill") endChild(d, step.child, "child", "SIGKILL", KILL_AFTER_MS);
+      if (event.kind === "timer" && event.name === "kill") killChild(d, step.child);
       return;
     case "repairing":
       if (event.kind !== "segment_repaired" || event.attempt !== step.attempt) return;
       tellRepair(d, event.outcome);
       return comebackFailed(d, comeback, step.refusal, step.exit);
+    case "clearing":
+      return clearing(d, phase, step, event);
     case "diagnosing":
       return diagnosing(d, step, event);
   }
@@ -76,40 +81,65 @@ function initialising(
   event: Event,
 ): void {
   const { comeback } = phase;
-  const outcome = progress(d, step.child, step.told, event);
+  const outcome = progress(d, step, event);
   switch (outcome.kind) {
     case "nothing":
       return;
     case "going":
-      return d.to({ ...phase, step: { ...step, child: outcome.child, told: outcome.told } });
+      return d.to({ ...phase, step: outcome.seen });
     case "live":
       if (comeback.gapSinceMs !== undefined) {
         d.say({ kind: "service_gap", epoch: outcome.epoch.number, refusedMs: d.nowMs - comeback.gapSinceMs });
       }
-      return enterLive(d, { epoch: outcome.epoch, predecessor: comeback.parent });
+      return enterLive(d, {
+        epoch: outcome.epoch,
+        predecessor: comeback.parent && { ...comeback.parent, revivals: comeback.tries + 1 },
+        foreign: comeback.foreign && { ...comeback.foreign, sinceMs: d.nowMs },
+      });
     case "not_spawned":
       if (comeback.cause === "first") return end(d, 3, `${outcome.refusal.name}: ${outcome.refusal.detail}`);
       return comebackFailed(d, comeback, outcome.refusal, { code: 127 });
     case "too_late":
       d.stopTimers("poll", "deadline");
       d.to({ ...phase, step: { kind: "ending", child: step.child, refusal: outcome.refusal } });
-      return endChild(d, step.child, "child", "SIGTERM", KILL_AFTER_MS);
+      return killChild(d, step.child);
   }
 }
 
-function childGone(d: Draft, phase: Starting, why: ReturnType<typeof refusal>, exit: Exit): void {
+function childGone(d: Draft, phase: Starting, attempt: number, why: Refusal, exit: Exit): void {
   const { comeback } = phase;
   d.stopTimers("poll", "deadline", "kill");
   if (comeback.cause === "first" && why.name === "child_died") {
-    const attempt = d.nextAttempt();
-    d.to({ ...phase, step: { kind: "diagnosing", attempt, beganAtMs: d.nowMs, exit } });
-    return d.do({ kind: "preflight", attempt, depth: "full", provenKeys: [] });
+    const diagnosis = d.nextAttempt();
+    d.to({ ...phase, step: { kind: "diagnosing", attempt: diagnosis, beganAtMs: d.nowMs, exit } });
+    return d.do({ kind: "preflight", attempt: diagnosis, depth: "full", provenKeys: [] });
   }
   // Epoch 0 makes the segment anew; only a revived epoch meets the flag that its dead twin left.
-  if (comeback.cause !== "revival") return comebackFailed(d, comeback, why, exit);
-  const attempt = d.state.attempts;
+  const hasParent = comeback.cause === "revival" || comeback.cause === "join";
+  if (!hasParent) return comebackFailed(d, comeback, why, exit);
   d.to({ ...phase, step: { kind: "repairing", attempt, refusal: why, exit } });
   d.do({ kind: "repair_segment", attempt });
+}
+
+function clearing(
+  d: Draft,
+  phase: Starting,
+  step: Extract<Starting["step"], { kind: "clearing" }>,
+  event: Event,
+): void {
+  const { child, attempt } = step;
+  if (child !== undefined && event.kind === "child_exited" && event.attempt === attempt) {
+    d.stopTimers("kill");
+    d.say(exited(d, child, event.exit, "child"));
+    d.to({ ...phase, step: { ...step, child: undefined } });
+    return d.do({ kind: "repair_segment", attempt });
+  }
+  if (child !== undefined && event.kind === "timer" && event.name === "kill") {
+    return killChild(d, child);
+  }
+  if (child !== undefined || event.kind !== "segment_repaired" || event.attempt !== attempt) return;
+  tellRepair(d, event.outcome);
+  cleared(d, phase.comeback);
 }
 
 function diagnosing(d: Draft, step: Extract<Starting["step"], { kind: "diagnosing" }>, event: Event): void {
@@ -135,16 +165,9 @@ export function pausing(d: Draft, phase: Pausing, event: Event): void {
   }
   if (event.name === "predecessor") return predecessorOverdue(d, comeback.parent);
   if (event.name !== "backoff") return;
-  // A fresh epoch 0 waits for the old generation's sockets to be gone.
-  if (comeback.cause === "crash" && comeback.parent !== undefined) return d.timer("backoff", backoffMs(0));
-  if (comeback.cause === "revival" && comeback.parent === undefined) {
-    const exit = { code: 1 };
-    return comebackFailed(
-      d,
-      comeback,
-      refusal("child_died", "predecessor ended before a successor could be revived"),
-      exit,
-    );
-  }
-  begin(d, comeback);
+  if (comeback.cause === "join") return beginDetecting(d, comeback.tries);
+  if (comeback.cause === "revival") return cleared(d, comeback);
+  if (comeback.parent === undefined && d.state.leaving.length === 0) return beginAfresh(d, comeback);
+  if (comeback.parent === undefined) killLeaving(d);
+  d.timer("backoff", backoffMs(0));
 }

@@ -25,6 +25,8 @@ export interface Handoff {
   readonly requests: readonly string[];
   readonly when: "always" | "changed";
   readonly force: boolean;
+  /** Tries before this one, where it is one of epochd's own. */
+  readonly tries: number;
   readonly beganAtMs: number;
 }
 
@@ -33,44 +35,113 @@ export interface Predecessor {
   readonly epoch: Epoch;
   readonly handoff: Handoff;
   readonly drainsSinceMs: number;
+  /** How often its successor was started again. */
+  readonly revivals: number;
 }
 
 /** How the serving epoch is known to be well. */
 export type Health =
   | { readonly kind: "answering" }
-  | { readonly kind: "silent"; readonly sinceMs: number }
-  | { readonly kind: "hung"; readonly sinceMs: number }
-  /** A failed successor took the admin away: requests go on, judged by process and sockets. */
-  | { readonly kind: "admin_lost"; readonly sinceMs: number; readonly recoveries: number };
+  | { readonly kind: "silent"; readonly sinceMs: number; readonly lost: AdminLost | undefined }
+  /** `by`: what must speak again before it counts as well. `lost`: its admin was gone before. */
+  | {
+    readonly kind: "hung";
+    readonly sinceMs: number;
+    readonly by: "admin" | "vitals";
+    readonly lost: AdminLost | undefined;
+  }
+  | AdminLost;
 
-export type StartCause = "first" | "crash" | "revival";
+/** A failed successor took the admin away: requests go on, judged by process and sockets. */
+export interface AdminLost {
+  readonly kind: "admin_lost";
+  readonly sinceMs: number;
+  /** Successors of the same plan that failed since then. */
+  readonly recoveries: number;
+  /** Since when process or sockets are not as they should be. */
+  readonly unwellSinceMs: number | undefined;
+}
+
+/** `join`: succeeds another pod's epoch. */
+export type StartCause = "first" | "crash" | "revival" | "join";
+
+/** Another pod's epoch that this supervisor's newest succeeds: seen by its sockets only. */
+export interface Foreign {
+  readonly epoch: number;
+  readonly sinceMs: number;
+  readonly boundMs: number;
+}
+
+/** A child between spawn and LIVE, as far as it was seen. */
+export interface Initialising {
+  readonly kind: "initialising";
+  readonly child: Child;
+  /** The state that was last told; empty until the child's own admin has answered. */
+  readonly told: string;
+  /** When the deadline passed: only an answer to a question from then on condemns a child that may be LIVE by now. */
+  readonly deadlineAtMs: number | undefined;
+}
 
 export type StartStep =
   | { readonly kind: "preflight"; readonly attempt: number; readonly beganAtMs: number }
-  | { readonly kind: "initialising"; readonly child: Child; readonly told: string }
+  | Initialising
   | { readonly kind: "ending"; readonly child: Child; readonly refusal: Refusal }
   | { readonly kind: "repairing"; readonly attempt: number; readonly refusal: Refusal; readonly exit: Exit }
+  /** The newest died while its failed successor was being put away: first that one's process, then the flag it left. */
+  | { readonly kind: "clearing"; readonly attempt: number; readonly child: Child | undefined }
   /** The first epoch died: a full preflight finds the reason worth telling. */
   | { readonly kind: "diagnosing"; readonly attempt: number; readonly beganAtMs: number; readonly exit: Exit };
 
+export interface AwaitingControlPlane {
+  readonly kind: "awaiting_control_plane";
+  readonly attempt: number;
+  readonly plan: Plan;
+  readonly told: boolean;
+  /** An earlier repair had failed and is tried again first: no child may start before its answer. */
+  readonly isRepairing: boolean;
+}
+
 export type ReplaceStep =
   | { readonly kind: "preflight"; readonly attempt: number; readonly beganAtMs: number }
-  | { readonly kind: "awaiting_control_plane"; readonly attempt: number; readonly plan: Plan; readonly told: boolean }
+  | AwaitingControlPlane
+  /** Shared base id: first the lock, then a look that nobody else's successor came before. */
   | {
-    readonly kind: "initialising";
-    readonly child: Child;
-    readonly told: string;
+    readonly kind: "locking";
+    readonly attempt: number;
+    readonly plan: Plan;
     readonly before: Inventory | undefined;
+    readonly lockedAtMs: number | undefined;
   }
-  | { readonly kind: "ending"; readonly child: Child; readonly refusal: Refusal }
-  | { readonly kind: "repairing"; readonly attempt: number; readonly plan: Plan; readonly refusal: Refusal }
-  | { readonly kind: "checking_admin"; readonly plan: Plan; readonly refusal: Refusal; readonly sinceMs: number };
+  | Initialising & { readonly before: Inventory | undefined }
+  | { readonly kind: "ending"; readonly child: Child; readonly refusal: Refusal; readonly tookAdmin: boolean }
+  | {
+    readonly kind: "repairing";
+    readonly attempt: number;
+    readonly plan: Plan;
+    readonly refusal: Refusal;
+    /** The child answered at its own epoch, so the serving epoch's admin is gone for certain. */
+    readonly tookAdmin: boolean;
+    /** When the child was reaped. */
+    readonly sinceMs: number;
+  }
+  | {
+    readonly kind: "checking_admin";
+    readonly plan: Plan;
+    readonly refusal: Refusal;
+    readonly sinceMs: number;
+    /** INITIALIZING was not set: the child died before it came to that, or after it. */
+    readonly isClean: boolean;
+  };
 
 export type StopStep =
   | { readonly kind: "ending_child" }
+  /** Shared base id: somebody may be starting a successor right now. */
+  | { readonly kind: "awaiting_successor"; readonly sinceMs: number; readonly told: boolean }
   | { readonly kind: "pre_drain" }
   | { readonly kind: "draining"; readonly last: Connections | undefined; readonly quietPolls: number }
   | { readonly kind: "awaiting_predecessor" }
+  /** Shared base id: one last look before the newest is signalled. */
+  | { readonly kind: "verifying"; readonly sinceMs: number }
   | { readonly kind: "terminating" };
 
 /** What is needed to start an epoch that follows a death. */
@@ -81,6 +152,7 @@ export interface Comeback {
   readonly plan: Plan | undefined;
   /** Drains, and hands its sockets to a revived successor. */
   readonly parent: Predecessor | undefined;
+  readonly foreign: Foreign | undefined;
   /** Since when nobody accepts connections. */
   readonly gapSinceMs: number | undefined;
   readonly tries: number;
@@ -93,6 +165,9 @@ export type Phase =
   | Serving
   | Replacing
   | Stopping
+  | Detecting
+  | Yielding
+  | Superseded
   | { readonly kind: "ended"; readonly exitCode: ExitCode; readonly reason: string };
 
 export interface Serving {
@@ -100,6 +175,8 @@ export interface Serving {
   readonly epoch: Epoch;
   readonly predecessor: Predecessor | undefined;
   readonly health: Health;
+  /** Drains in another pod; this one is ready when it is gone. */
+  readonly foreign: Foreign | undefined;
   /** What the predecessor had, to be compared once with what this epoch has. */
   readonly compare: Inventory | undefined;
 }
@@ -121,8 +198,50 @@ export interface Stopping {
   /** Not LIVE: ended first, so that nobody has an attached successor. */
   readonly child: Child | undefined;
   readonly newest: Epoch | undefined;
+  /** Without a newest: its successor is dead, and it is the last one that is ended. */
   readonly predecessor: Predecessor | undefined;
   readonly step: StopStep;
+}
+
+export interface Detecting {
+  readonly kind: "detecting";
+  readonly attempt: number;
+  readonly sinceMs: number;
+  readonly tries: number;
+  readonly told: boolean;
+  readonly step:
+    | { readonly kind: "locking" }
+    | { readonly kind: "looking" }
+    | { readonly kind: "preflight"; readonly beganAtMs: number }
+    | { readonly kind: "deciding"; readonly plan: Plan };
+}
+
+/** Another pod's successor is attached to the newest epoch, which the protocol will end. */
+export interface Yielding {
+  readonly kind: "yielding";
+  readonly epoch: Epoch;
+  readonly predecessor: Predecessor | undefined;
+  /** The stop that was asked for: carried out when the protocol has ended the epoch. */
+  readonly stop: { readonly reason: string; readonly times: number } | undefined;
+  readonly sinceMs: number;
+  /** It was LIVE, so this epoch's listeners are closed. */
+  readonly successorLive: boolean;
+  readonly vanishedSinceMs: number | undefined;
+  /** The last look heard this epoch's own admin. */
+  readonly own: boolean;
+  readonly mending: "locking" | "repairing" | undefined;
+}
+
+/** The newest epoch has ended and another pod's serves. */
+export interface Superseded {
+  readonly kind: "superseded";
+  readonly epoch: Epoch;
+  readonly exit: Exit;
+  readonly sinceMs: number;
+  readonly verified: boolean;
+  /** Until the new pod is ready: at every moment one of the two is. */
+  readonly markerHeld: boolean;
+  readonly vanishedSinceMs: number | undefined;
 }
 
 export interface Refused {
@@ -140,8 +259,9 @@ export interface State {
   readonly handoffs: number;
   readonly pending: Pending | undefined;
   readonly seen: Readonly<Partial<Record<Subject, Content>>>;
+  readonly seenChangedAtMs: number;
   readonly watch: Readonly<Partial<Record<Subject, "events" | "polling">>>;
-  readonly debouncing: { readonly jitter: number } | undefined;
+  readonly debouncing: { readonly jitter: number; readonly subject: Subject } | undefined;
   /** Newest first, at most `REFUSED_KEPT`. */
   readonly refused: readonly Refused[];
   /** Handoff to be tried again by the `retry` timer. */
@@ -150,6 +270,13 @@ export interface State {
   readonly proven: readonly Plan[];
   /** When epochs were started in place after a death. */
   readonly crashesAtMs: readonly number[];
+  /** Third generations, ended by protocol when their successor's successor started, and not reaped yet. */
+  readonly leaving: readonly Predecessor[];
+  /** The last repair failed: INITIALIZING may still be set, and the next child would die of it. */
+  readonly flagLeft: boolean;
+  /** handoff.lock is ours. */
+  readonly handoffLock: boolean;
+  readonly publishProblem: string | undefined;
   readonly reopenWanted: boolean;
   readonly markerProblem: string | undefined;
   readonly lateAnswers: number;
@@ -166,10 +293,15 @@ export const initialState: State = {
   retry: undefined,
   markerProblem: undefined,
   seen: {},
+  seenChangedAtMs: 0,
   watch: {},
   refused: [],
   proven: [],
   crashesAtMs: [],
+  leaving: [],
+  flagLeft: false,
+  handoffLock: false,
+  publishProblem: undefined,
   reopenWanted: false,
   lateAnswers: 0,
 };

@@ -19,7 +19,17 @@ export interface EpochStatus {
 }
 
 export interface ServiceStatus {
-  readonly phase: "idle" | "starting" | "serving" | "replacing" | "pausing" | "stopping" | "ended";
+  readonly phase:
+    | "idle"
+    | "starting"
+    | "serving"
+    | "replacing"
+    | "pausing"
+    | "stopping"
+    | "detecting"
+    | "yielding"
+    | "superseded"
+    | "ended";
   /** Where in the phase, for example `preflight`, `initialising`, `draining`. */
   readonly step?: string;
   readonly ready: boolean;

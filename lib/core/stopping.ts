@@ -1,89 +1,106 @@
 // Owns: the way out: end what is not LIVE, drain, end what serves, in an order that never cuts a protocol.
 // Must not: signal an epoch while its successor lives.
 
-import type { Child, Epoch, Exit } from "./epoch.ts";
+import type { Epoch, Exit } from "./epoch.ts";
 import type { Connections, Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
-import type { ExitCode } from "./fact.ts";
-import type { Predecessor, Stopping } from "./state.ts";
+import type { ExitCode, Role } from "./fact.ts";
+import type { Phase, Stopping } from "./state.ts";
+import type { Sighting } from "./sighting.ts";
 import { CONNECTIONS_POLL_MS, KILL_AFTER_MS, QUIET_POLLS } from "./bounds.ts";
-import { endChild, exited, predecessorEnded, predecessorOverdue } from "./arrive.ts";
+import { endChild, exited, killChild, predecessorEnded, predecessorOverdue } from "./arrive.ts";
+import { hasForeignSuccessor, lookOut } from "./company.ts";
+import { handoffFailed } from "./failing.ts";
+import { killLeaving } from "./leaving.ts";
+import { refusal } from "./refusal.ts";
+import { dropPending } from "./triggers.ts";
+import { enterYielding } from "./yielding.ts";
 
 export function end(d: Draft, exitCode: ExitCode, reason: string): void {
+  dropPending(d, refusal("stopping", `supervisor ends: ${reason}`));
   d.say({ kind: "ended", exitCode, reason });
   d.to({ kind: "ended", exitCode, reason });
 }
 
-/** What is alive when the stop begins. */
-interface Alive {
-  readonly child?: Child;
-  readonly newest?: Epoch;
-  readonly predecessor?: Predecessor | undefined;
-}
+type Alive = Pick<Stopping, "child" | "newest" | "predecessor">;
 
-function alive(d: Draft): Alive {
-  const { phase } = d.state;
+const NOBODY: Alive = { child: undefined, newest: undefined, predecessor: undefined };
+
+/** What is alive when the stop begins. */
+function alive(phase: Phase): Alive {
   switch (phase.kind) {
     case "idle":
+    case "detecting":
+    case "superseded":
     case "ended":
     case "stopping":
-      return {};
+      return NOBODY;
+    case "yielding":
+      return { ...NOBODY, newest: phase.epoch, predecessor: phase.predecessor };
     case "serving":
-      return { newest: phase.epoch, predecessor: phase.predecessor };
+      return { ...NOBODY, newest: phase.epoch, predecessor: phase.predecessor };
     case "replacing": {
-      const { step } = phase;
-      const child = step.kind === "initialising" || step.kind === "ending" ? step.child : undefined;
-      return { newest: phase.from, predecessor: phase.predecessor, ...(child === undefined ? {} : { child }) };
+      const child = "child" in phase.step ? phase.step.child : undefined;
+      return { child, newest: phase.from, predecessor: phase.predecessor };
     }
     case "starting": {
-      const { step, comeback } = phase;
-      const child = step.kind === "initialising" || step.kind === "ending" ? step.child : undefined;
-      // A parent without a living successor is the newest there is.
-      return {
-        ...(child === undefined ? {} : { child }),
-        ...(comeback.parent === undefined ? {} : { newest: comeback.parent.epoch }),
-      };
+      const child = "child" in phase.step ? phase.step.child : undefined;
+      return { ...NOBODY, child, predecessor: phase.comeback.parent };
     }
     case "pausing":
-      return phase.comeback.parent === undefined ? {} : { newest: phase.comeback.parent.epoch };
+      return { ...NOBODY, predecessor: phase.comeback.parent };
   }
 }
 
 export function stopAsked(d: Draft, source: string): void {
-  const { phase, pending, attempts } = d.state;
+  const { phase } = d.state;
   if (phase.kind === "ended") return;
   if (phase.kind === "stopping") return askedAgain(d, phase, source);
+  if (phase.kind === "yielding") {
+    // Its protocol ends it, however often one asks; kubelet bounds the wait.
+    const times = (phase.stop?.times ?? 0) + 1;
+    d.say({ kind: "stop_asked", source, times });
+    return d.to({ ...phase, stop: { reason: `stopped by ${source}`, times } });
+  }
   d.say({ kind: "stop_asked", source, times: 1 });
-  if (pending !== undefined) d.set({ pending: undefined });
-  d.stopTimers(
-    "debounce",
-    "debounce_max",
-    "jitter",
-    "min_gap",
-    "watchdog",
-    "poll",
-    "deadline",
-    "retry",
-    "backoff",
-    "kill",
-  );
-  d.set({ debouncing: undefined, retry: undefined });
-  d.do({ kind: "cancel_preflight", attempt: attempts });
-  const { child, newest, predecessor } = alive(d);
-  const stopping: Stopping = {
+  if (phase.kind === "replacing") handoffFailed(d, phase, refusal("stopping", "supervisor is stopping"));
+  const isPreparing = (phase.kind === "replacing" && phase.step.kind === "preflight") ||
+    (phase.kind === "detecting" && phase.step.kind === "preflight") ||
+    (phase.kind === "starting" && (phase.step.kind === "preflight" || phase.step.kind === "diagnosing"));
+  if (isPreparing) d.do({ kind: "cancel_preflight", attempt: d.state.attempts });
+  enterStopping(d, {
     kind: "stopping",
     exitCode: 0,
     reason: `stopped by ${source}`,
     times: 1,
-    child,
-    newest,
-    predecessor,
+    ...alive(phase),
     step: { kind: "ending_child" },
-  };
+  });
+}
+
+/** No new epoch from here on. The child goes first: until it is gone the serving epoch has a successor attached. */
+export function enterStopping(d: Draft, stopping: Stopping): void {
+  dropPending(d, refusal("stopping", "supervisor is stopping, no new epoch is started"));
+  d.stopTimers("debounce", "debounce_max", "jitter", "min_gap", "watchdog", "poll", "deadline", "retry", "backoff");
+  d.stopTimers("kill");
+  d.set({ debouncing: undefined, retry: undefined });
   d.to(stopping);
-  // The child first: until it is gone the serving epoch has a successor attached.
-  if (child !== undefined) endChild(d, child, "child", "SIGTERM", KILL_AFTER_MS);
-  else drain(d, stopping);
+  if (stopping.child !== undefined) killChild(d, stopping.child);
+  else childIsGone(d, stopping);
+}
+
+function childIsGone(d: Draft, phase: Stopping): void {
+  const isDrained = phase.times > 1 || phase.exitCode !== 0;
+  if (isDrained) return terminate(d, phase);
+  if (!d.settings.crossPod || phase.newest === undefined) return drain(d, phase);
+  d.to({ ...phase, step: { kind: "awaiting_successor", sinceMs: d.nowMs, told: false } });
+  lookOut(d, phase.newest);
+}
+
+/** Whoever is ended next: nothing that lives is attached to it. */
+function next(phase: Stopping): { readonly epoch: Epoch; readonly role: Role } | undefined {
+  if (phase.newest !== undefined) return { epoch: phase.newest, role: "newest" };
+  return phase.predecessor && { epoch: phase.predecessor.epoch, role: "predecessor" };
 }
 
 function askedAgain(d: Draft, phase: Stopping, source: string): void {
@@ -93,25 +110,41 @@ function askedAgain(d: Draft, phase: Stopping, source: string): void {
   d.to(again);
   switch (phase.step.kind) {
     case "pre_drain":
-    case "draining":
-    case "awaiting_predecessor":
-      if (phase.newest !== undefined) {
-        const connections = phase.step.kind === "draining" ? phase.step.last?.active : undefined;
-        d.say({ kind: "drain_ended", epoch: phase.newest.number, connections, why: "asked_twice" });
-      }
+    case "draining": {
+      const connections = phase.step.kind === "draining" ? phase.step.last?.active : undefined;
+      const epoch = next(phase)?.epoch.number;
+      if (epoch !== undefined) d.say({ kind: "drain_ended", epoch, connections, why: "asked_twice" });
       return terminate(d, again);
+    }
+    case "awaiting_predecessor":
+    case "awaiting_successor":
+      return terminate(d, again);
+    case "verifying":
+      return;
     case "ending_child":
-      if (phase.child !== undefined) endChild(d, phase.child, "child", "SIGKILL", KILL_AFTER_MS);
+      if (phase.child !== undefined) killChild(d, phase.child);
       return;
     case "terminating":
-      if (phase.newest !== undefined) endChild(d, phase.newest, "newest", "SIGKILL", KILL_AFTER_MS);
-      return;
+      return kill(d, phase);
   }
 }
 
+function kill(d: Draft, phase: Stopping): void {
+  const last = next(phase);
+  if (last === undefined) return killLeaving(d);
+  endChild(d, last.epoch, last.role, "SIGKILL", KILL_AFTER_MS);
+}
+
 function drain(d: Draft, phase: Stopping): void {
-  const { newest } = phase;
-  if (newest === undefined) return finish(d, phase);
+  const { newest, predecessor } = phase;
+  if (newest === undefined) {
+    if (predecessor === undefined) return finish(d, phase);
+    // Its dead successor took the admin along, so nobody can be asked: it drains since then and gets its time.
+    d.to({ ...phase, step: { kind: "draining", last: undefined, quietPolls: 0 } });
+    d.timer("drain", d.settings.drainTimeMs);
+    const epoch = predecessor.epoch.number;
+    return d.say({ kind: "drain_began", epoch, boundMs: d.settings.drainTimeMs, form: "without_admin" });
+  }
   const { attempt, number: epoch, plan: { admin } } = newest;
   if (d.settings.preDrainDelayMs > 0 && phase.step.kind !== "pre_drain") {
     d.to({ ...phase, step: { kind: "pre_drain" } });
@@ -121,29 +154,48 @@ function drain(d: Draft, phase: Stopping): void {
   }
   d.to({ ...phase, step: { kind: "draining", last: undefined, quietPolls: 0 } });
   d.do({ kind: "drain", attempt, admin, form: "listeners" });
-  d.timer("drain", d.settings.drainTimeMs);
+  // Envoy takes the time that its own flags say, whatever was set since.
+  const boundMs = Math.max(d.settings.drainTimeMs, newest.plan.drainTimeMs ?? 0);
+  d.timer("drain", boundMs);
   d.timer("connections", CONNECTIONS_POLL_MS);
-  d.say({ kind: "drain_began", epoch, boundMs: d.settings.drainTimeMs, form: "listeners" });
+  d.say({ kind: "drain_began", epoch, boundMs, form: "listeners" });
 }
 
 function terminate(d: Draft, phase: Stopping): void {
   d.stopTimers("drain", "connections", "pre_drain");
-  if (phase.newest === undefined) return finish(d, phase);
+  const last = next(phase);
+  if (last === undefined) return finish(d, phase);
+  if (d.settings.crossPod && last.role === "newest" && phase.step.kind !== "verifying") {
+    d.to({ ...phase, step: { kind: "verifying", sinceMs: d.nowMs } });
+    return lookOut(d, last.epoch);
+  }
   d.to({ ...phase, step: { kind: "terminating" } });
-  endChild(d, phase.newest, "newest", "SIGTERM", KILL_AFTER_MS);
+  endChild(d, last.epoch, last.role, "SIGTERM", KILL_AFTER_MS);
 }
 
 function finish(d: Draft, phase: Stopping): void {
   d.stopTimers("drain", "connections", "pre_drain", "kill", "predecessor");
-  end(d, phase.exitCode, phase.reason);
+  if (d.state.leaving.length === 0) return end(d, phase.exitCode, phase.reason);
+  d.to({ ...phase, ...NOBODY, step: { kind: "terminating" } });
+  killLeaving(d);
+}
+
+/** The last third generation was reaped: where it was all that lived, that is the end. */
+export function lastLeft(d: Draft): void {
+  const { phase } = d.state;
+  const isAlone = phase.kind === "stopping" && phase.child === undefined && next(phase) === undefined;
+  if (isAlone && d.state.leaving.length === 0) finish(d, phase);
 }
 
 function drained(d: Draft, phase: Stopping, why: "quiet" | "time_over", last: Connections | undefined): void {
-  if (phase.newest === undefined) return finish(d, phase);
+  const epoch = next(phase)?.epoch.number;
+  if (epoch === undefined) return finish(d, phase);
   d.stopTimers("drain", "connections");
-  d.say({ kind: "drain_ended", epoch: phase.newest.number, connections: last?.active, why });
+  d.say({ kind: "drain_ended", epoch, connections: last?.active, why });
   // The newest is what ends the predecessor by protocol, so it must outlive it.
-  if (phase.predecessor !== undefined) return d.to({ ...phase, step: { kind: "awaiting_predecessor" } });
+  if (phase.newest !== undefined && phase.predecessor !== undefined) {
+    return d.to({ ...phase, step: { kind: "awaiting_predecessor" } });
+  }
   terminate(d, phase);
 }
 
@@ -151,6 +203,8 @@ export function stopping(d: Draft, phase: Stopping, event: Event): void {
   switch (event.kind) {
     case "child_exited":
       return childExited(d, phase, event.attempt, event.exit);
+    case "sighted":
+      return sighted(d, phase, event.askedAtMs, event.sighting);
     case "connections":
       if (event.attempt === phase.newest?.attempt) counted(d, phase, event.connections);
       return;
@@ -169,6 +223,7 @@ export function stopping(d: Draft, phase: Stopping, event: Event): void {
 function timer(d: Draft, phase: Stopping, name: string): void {
   const { step } = phase;
   if (name === "predecessor") return predecessorOverdue(d, phase.predecessor);
+  if (name === "look" && phase.newest !== undefined) return lookOut(d, phase.newest);
   if (name === "pre_drain" && step.kind === "pre_drain") return drain(d, phase);
   if (name === "drain" && step.kind === "draining") return drained(d, phase, "time_over", step.last);
   if (name === "connections" && step.kind === "draining" && phase.newest !== undefined) {
@@ -176,10 +231,42 @@ function timer(d: Draft, phase: Stopping, name: string): void {
   }
   if (name !== "kill") return;
   if (step.kind === "ending_child" && phase.child !== undefined) {
-    endChild(d, phase.child, "child", "SIGKILL", KILL_AFTER_MS);
-  } else if (step.kind === "terminating" && phase.newest !== undefined) {
-    endChild(d, phase.newest, "newest", "SIGKILL", KILL_AFTER_MS);
+    killChild(d, phase.child);
+  } else if (step.kind === "terminating") kill(d, phase);
+}
+
+/** Shared base id: a successor that is attached ends the newest by protocol, one that is on its way is waited for. */
+function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): void {
+  const { newest, predecessor, step, reason, times, child } = phase;
+  if (newest === undefined || child !== undefined || step.kind === "terminating") return;
+  if (hasForeignSuccessor(d.state, newest, seen)) {
+    return enterYielding(d, { epoch: newest, predecessor, stop: { reason, times } });
   }
+  if (step.kind === "verifying") {
+    if (askedAtMs >= step.sinceMs) terminate(d, phase);
+    return;
+  }
+  if (step.kind !== "awaiting_successor") return;
+  const boundMs = successorBoundMs(d);
+  if (seen.handoffUnderWay !== true || d.nowMs - step.sinceMs >= boundMs) return drain(d, phase);
+  if (step.told) return;
+  d.say({ kind: "successor_awaited", epoch: newest.number, boundMs });
+  d.to({ ...phase, step: { ...step, told: true } });
+}
+
+/** As long as a start may take, and not so long that kubelet would cut the drain. */
+function successorBoundMs(d: Draft): number {
+  const { liveTimeoutMs, gracePeriodMs, drainTimeMs } = d.settings;
+  if (gracePeriodMs === 0) return liveTimeoutMs;
+  return Math.max(0, Math.min(liveTimeoutMs, gracePeriodMs - drainTimeMs - KILL_AFTER_MS));
+}
+
+/** The successor that this stop waited for has vanished: an ordinary end. */
+export function resumeStop(
+  d: Draft,
+  stop: Pick<Stopping, "reason" | "times" | "newest" | "predecessor">,
+): void {
+  enterStopping(d, { kind: "stopping", exitCode: 0, child: undefined, ...stop, step: { kind: "ending_child" } });
 }
 
 /** Quiet is no open connection and no new one for several counts: a client that connects anew each time shows in the total. */
@@ -203,20 +290,23 @@ function childExited(d: Draft, phase: Stopping, attempt: number, exit: Exit): vo
     d.do({ kind: "repair_segment", attempt });
     const rest = { ...phase, child: undefined };
     d.to(rest);
-    return phase.times > 1 ? terminate(d, rest) : drain(d, rest);
+    return childIsGone(d, rest);
   }
   if (attempt === phase.predecessor?.epoch.attempt) {
-    predecessorEnded(d, phase.predecessor, exit, phase.newest?.number ?? phase.predecessor.epoch.number);
+    predecessorEnded(d, phase.predecessor, exit, phase.predecessor.epoch.number + 1);
     const rest = { ...phase, predecessor: undefined };
     d.to(rest);
-    return phase.step.kind === "awaiting_predecessor" ? terminate(d, rest) : undefined;
+    if (phase.step.kind === "awaiting_predecessor") return terminate(d, rest);
+    if (phase.child === undefined && phase.newest === undefined) finish(d, rest);
+    return;
   }
   if (attempt !== phase.newest?.attempt) return;
-  d.stopTimers("kill", "drain", "connections", "pre_drain");
   d.say(exited(d, phase.newest, exit, "newest"));
-  const { predecessor } = phase;
-  if (predecessor === undefined) return finish(d, { ...phase, newest: undefined });
-  // Its successor is gone, so nothing will end it by protocol any more, and ending it aborts nobody.
-  d.stopTimers("predecessor");
-  terminate(d, { ...phase, newest: predecessor.epoch, predecessor: undefined });
+  const rest = { ...phase, newest: undefined };
+  d.to(rest);
+  // A child on its way out may still be attached to the predecessor of the one that died.
+  if (phase.child !== undefined) return;
+  // Its successor is gone, so nothing will end the predecessor by protocol any more, and ending it aborts nobody.
+  d.stopTimers("kill");
+  terminate(d, rest);
 }

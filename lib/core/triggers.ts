@@ -5,7 +5,7 @@ import type { Plan } from "./epoch.ts";
 import type { Content, Subject, Trigger } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Pending, State } from "./state.ts";
-import { refusal } from "./refusal.ts";
+import { type Refusal, refusal } from "./refusal.ts";
 
 const SUBJECTS: readonly Subject[] = ["bootstrap", "binary"];
 
@@ -22,6 +22,7 @@ export function targetPlan(state: State): Plan | undefined {
         case "repairing":
           return phase.from.plan;
         case "awaiting_control_plane":
+        case "locking":
           return phase.step.plan;
         case "initialising":
         case "ending":
@@ -31,7 +32,11 @@ export function targetPlan(state: State): Plan | undefined {
     case "starting":
     case "pausing":
       return phase.comeback.plan;
+    case "yielding":
+    case "superseded":
+      return phase.epoch.plan;
     case "stopping":
+    case "detecting":
     case "idle":
     case "ended":
       return undefined;
@@ -61,22 +66,43 @@ export function refusedBefore(state: State, bootstrapDigest: string, binaryDiges
 
 export function contentSeen(d: Draft, subject: Subject, content: Content, jitter: number): void {
   const before = d.state.seen[subject];
-  d.set({ seen: { ...d.state.seen, [subject]: content } });
+  d.set({ seen: { ...d.state.seen, [subject]: content }, seenChangedAtMs: d.nowMs });
   if (content.kind === "unusable") {
     if (before?.kind !== "unusable" || before.problem !== content.problem) {
       d.say({ kind: "content_unusable", subject, problem: content.problem });
     }
     return;
   }
-  if (before?.kind === "unusable") d.say({ kind: "content_back", subject, digest: content.digest });
-  else if (before !== undefined && before.digest !== content.digest) {
-    d.say({ kind: "content_changed", subject, digest: content.digest });
+  const { digest } = content;
+  // What returns may be something else by now.
+  if (before?.kind === "unusable" && !differs(d.state, subject)) d.say({ kind: "content_back", subject, digest });
+  else if (before !== undefined && (before.kind === "unusable" || before.digest !== digest)) {
+    d.say({ kind: "content_changed", subject, digest });
   }
   if (d.state.debouncing === undefined) {
-    if (!differs(d.state, subject)) return;
-    d.set({ debouncing: { jitter } });
+    // The other one may have been refused together with what this one held until now.
+    if (!SUBJECTS.some((one) => differs(d.state, one))) return;
+    d.set({ debouncing: { jitter, subject } });
     d.timer("debounce_max", d.settings.debounceMaxMs);
   }
+  d.timer("debounce", d.settings.debounceMs);
+}
+
+/**
+ * An edit that came while a preflight was reading the one before it was no change then and is one now: what became LIVE is compared
+ * with what was seen last.
+ */
+export function catchUp(d: Draft): void {
+  const { debouncing, pending, seen } = d.state;
+  const plan = targetPlan(d.state);
+  const subject = SUBJECTS.find((one) => differs(d.state, one));
+  if (debouncing !== undefined || pending !== undefined || subject === undefined || plan === undefined) return;
+  const digest = (one: Subject) => {
+    const content = seen[one];
+    return content?.kind === "usable" ? content.digest : digestOf(plan, one);
+  };
+  if (refusedBefore(d.state, digest("bootstrap"), digest("binary")) !== undefined) return;
+  d.set({ debouncing: { jitter: 0, subject } });
   d.timer("debounce", d.settings.debounceMs);
 }
 
@@ -90,15 +116,31 @@ export function debounceOver(d: Draft): void {
     // Edited and put back, or caught up by a handoff meanwhile.
     d.say({
       kind: "trigger_dropped",
-      source: "bootstrap",
+      source: debouncing.subject,
       requests: [],
-      refusal: refusal("unchanged", "content is what the newest epoch runs"),
+      refusal: refusal("unchanged", unchangedDetail(d.state)),
     });
     return;
   }
   for (const source of changed) {
     accept(d, { source, requests: [], when: "changed", force: false, jitter: debouncing.jitter });
   }
+}
+
+function unchangedDetail(state: State): string {
+  for (const subject of SUBJECTS) {
+    const content = state.seen[subject];
+    if (content?.kind === "unusable") return `${subject} can't be used: ${content.problem}`;
+  }
+  return "content is what the newest epoch runs";
+}
+
+/** Whoever waits for an answer gets one, also when no turn will come. */
+export function dropPending(d: Draft, why: Refusal): void {
+  const { pending } = d.state;
+  if (pending === undefined) return;
+  const { sources, requests } = take(d, pending);
+  d.say({ kind: "trigger_dropped", source: sources[0] ?? "signal", requests, refusal: why });
 }
 
 export function accept(d: Draft, trigger: Trigger): void {
@@ -123,7 +165,11 @@ export function accept(d: Draft, trigger: Trigger): void {
     d.say({ kind: "trigger_accepted", source: trigger.source, requests: trigger.requests });
     d.set({ pending: fresh(d, trigger, jitterMs) });
   } else {
-    const sources = pending.sources.includes(trigger.source) ? pending.sources : [...pending.sources, trigger.source];
+    // epochd's own second try is no reason of its own beside somebody's wish.
+    const wishes = pending.sources.filter((source) => source !== "retry");
+    const sources = wishes.length > 0 && (trigger.source === "retry" || wishes.includes(trigger.source))
+      ? wishes
+      : [...wishes, trigger.source];
     const requests = [...pending.requests, ...trigger.requests];
     d.say({ kind: "trigger_coalesced", source: trigger.source, requests: trigger.requests, waiting: requests.length });
     d.set({

@@ -4,7 +4,7 @@ import type { AdminAddress, Child, Epoch } from "./epoch.ts";
 import type { Role } from "./fact.ts";
 import type { Phase, State } from "./state.ts";
 import type { EpochStatus, ServiceStatus } from "./status.ts";
-import { readyEpoch } from "./ready.ts";
+import { isReady } from "./ready.ts";
 
 export function view(state: State, nowMs: number): ServiceStatus {
   const { phase, pending } = state;
@@ -13,9 +13,9 @@ export function view(state: State, nowMs: number): ServiceStatus {
   return {
     phase: phase.kind,
     ...(step === undefined ? {} : { step }),
-    ready: readyEpoch(state) !== undefined,
+    ready: isReady(state),
     ...(note === undefined ? {} : { note }),
-    epochs: epochsOf(phase).map(([child, role]) => epochStatus(child, role, nowMs)),
+    epochs: epochsOf(state).map(([child, role]) => epochStatus(child, role, nowMs)),
     handoffs: state.handoffs,
     ...(pending === undefined ? {} : { waiting: { sources: pending.sources, forMs: nowMs - pending.sinceMs } }),
     refused: state.refused.map(({ refusal, bootstrapDigest, binaryDigest, atMs }) => ({
@@ -40,7 +40,12 @@ function stepOf(phase: Phase): string | undefined {
     case "starting":
     case "replacing":
     case "stopping":
+    case "detecting":
       return phase.step.kind;
+    case "yielding":
+      return phase.mending ?? (phase.vanishedSinceMs === undefined ? "successor_attached" : "successor_vanished");
+    case "superseded":
+      return phase.markerHeld ? "awaiting_ready" : undefined;
     case "serving":
       return phase.predecessor === undefined ? undefined : "predecessor_drains";
     case "pausing":
@@ -58,15 +63,29 @@ function noteOf(state: State): string | undefined {
     if (phase.health.kind === "hung") return "newest epoch does not answer";
     if (phase.health.kind === "admin_lost") return "a failed successor took the admin, requests go on";
   }
+  if (phase.kind === "serving" && phase.foreign !== undefined) {
+    return `epoch ${phase.foreign.epoch} of another supervisor drains, ready when it is gone`;
+  }
+  if (phase.kind === "yielding") return `epoch ${phase.epoch.number + 1} of another supervisor takes over`;
+  if (phase.kind === "superseded") return `epoch ${phase.epoch.number + 1} of another supervisor serves`;
   return markerProblem === undefined ? undefined : `ready marker: ${markerProblem}`;
 }
 
 /** Newest first. */
-export function epochsOf(phase: Phase): readonly (readonly [Child | Epoch, Role])[] {
+export function epochsOf(state: State): readonly (readonly [Child | Epoch, Role])[] {
+  return [...inPhase(state.phase), ...state.leaving.map(({ epoch }) => [epoch, "predecessor"] as const)];
+}
+
+function inPhase(phase: Phase): readonly (readonly [Child | Epoch, Role])[] {
   switch (phase.kind) {
     case "idle":
     case "ended":
       return [];
+    case "detecting":
+    case "superseded":
+      return [];
+    case "yielding":
+      return [[phase.epoch, "predecessor"], ...drains(phase.predecessor?.epoch)];
     case "serving":
       return [[phase.epoch, "newest"], ...drains(phase.predecessor?.epoch)];
     case "replacing":

@@ -7,6 +7,7 @@ import type {
   Admin,
   ChildProcess,
   Clock,
+  PodState,
   Preflight,
   PreflightOutcome,
   Processes,
@@ -22,6 +23,10 @@ export interface ServicePorts {
   readonly segment: Segment;
   /** Absent where no marker is asked for. */
   readonly marker: ReadyMarker | undefined;
+  /** Absent where the base id is not shared with another pod. */
+  readonly pods: PodState | undefined;
+  /** Takes over what must be equal in every epoch of this base id. */
+  readonly adopt: (adopted: { readonly concurrency: number; readonly parentShutdownTimeMs: number }) => void;
 }
 
 export class Performer {
@@ -100,6 +105,13 @@ export class Performer {
           (outcome) => ({ kind: "segment_repaired", attempt, outcome }),
         );
       }
+      case "adopt":
+        return this.ports.adopt(effect);
+      case "take_handoff_lock":
+      case "release_handoff_lock":
+      case "look":
+      case "publish":
+        return this.#amongPods(effect);
       case "write_marker":
         if (this.ports.marker === undefined) return;
         return this.#answer(
@@ -120,6 +132,35 @@ export class Performer {
     }
   }
 
+  #amongPods(
+    effect: Extract<Effect, { kind: "take_handoff_lock" | "release_handoff_lock" | "look" | "publish" }>,
+  ): void {
+    const { pods } = this.ports;
+    if (pods === undefined) return;
+    switch (effect.kind) {
+      case "release_handoff_lock":
+        return pods.releaseHandoffLock();
+      case "take_handoff_lock": {
+        const { attempt, waitMs } = effect;
+        return this.#answer(effect.kind, pods.takeHandoffLock(waitMs), ({ taken, problem }) => ({
+          kind: "handoff_lock",
+          attempt,
+          taken,
+          ...(problem === undefined ? {} : { problem }),
+        }));
+      }
+      case "publish": {
+        const { kind, ...told } = effect;
+        return this.#answer(kind, pods.publish(told), (problem) => ({ kind: "published", problem }));
+      }
+      case "look": {
+        const askedAtMs = this.clock.nowMs();
+        const looked = pods.look(effect.admin, effect.probeLock);
+        return this.#answer(effect.kind, looked, (sighting) => ({ kind: "sighted", askedAtMs, sighting }));
+      }
+    }
+  }
+
   /** Living children, for the last resort at the end of the supervisor. */
   get living(): readonly ChildProcess[] {
     return [...this.#children.values()];
@@ -130,10 +171,15 @@ export class Performer {
   }
 
   #preflight(effect: Extract<Effect, { kind: "preflight" }>): void {
-    const { attempt, depth, provenKeys, hotRestartVersion } = effect;
+    const { attempt, depth, provenKeys, hotRestartVersion, joining } = effect;
     const abort = new AbortController();
     this.#preflights.set(attempt, abort);
-    const request = { depth, provenKeys, ...(hotRestartVersion === undefined ? {} : { hotRestartVersion }) };
+    const request = {
+      depth,
+      provenKeys,
+      joining: joining === true,
+      ...(hotRestartVersion === undefined ? {} : { hotRestartVersion }),
+    };
     this.ports.preflight.run(request, abort.signal)
       .catch((error): PreflightOutcome => {
         this.bug(effect.kind, error);

@@ -4,6 +4,7 @@
 import type { AdminAddress, Exit, Plan } from "../core/epoch.ts";
 import type { Connections, Content, IdentityAnswer, Inventory, RepairOutcome } from "../core/event.ts";
 import type { Refusal } from "../core/refusal.ts";
+import type { Owner, Sighting } from "../core/sighting.ts";
 import type { ChildSignal } from "../core/effect.ts";
 
 /** Time that never jumps; the wall clock is for people. */
@@ -54,6 +55,8 @@ export interface PreflightRequest {
   readonly depth: "first" | "full";
   readonly hotRestartVersion?: string;
   readonly provenKeys: readonly string[];
+  /** To join another pod's Envoy: it lives on this base id on purpose. */
+  readonly joining: boolean;
 }
 
 export type PreflightOutcome =
@@ -89,4 +92,15 @@ export interface WatchedContent {
     report: (content: Content) => void,
     mode: (mode: "events" | "polling", why: string) => void,
   ): { close(): void };
+}
+
+/** The state directory as two supervisors of one base id share it. */
+export interface PodState {
+  /** `admin`: where to ask when no owner says it. */
+  look(admin: AdminAddress | undefined, probeLock: boolean): Promise<Sighting>;
+  /** Heartbeat and owner.json; resolves to the problem, or undefined. */
+  publish(told: Pick<Owner, "epoch" | "ready" | "admin" | "envoyVersion">): Promise<string | undefined>;
+  /** handoff.lock: held from before a spawn until LIVE, or until reaped and repaired. */
+  takeHandoffLock(waitMs: number): Promise<{ readonly taken: boolean; readonly problem?: string }>;
+  releaseHandoffLock(): void;
 }

@@ -1,13 +1,14 @@
 // Owns: one service's mailbox: event -> transition -> commit -> record -> perform, one at a time.
 // Must not: block, or look into a phase.
 
+import type { Epoch } from "../core/epoch.ts";
 import type { Happening } from "../core/event.ts";
 import type { ExitCode, Fact } from "../core/fact.ts";
 import type { Settings } from "../core/settings.ts";
 import { initialState, type State } from "../core/state.ts";
 import type { ServiceStatus } from "../core/status.ts";
 import { transition } from "../core/transition.ts";
-import { view } from "../core/view.ts";
+import { epochsOf, view } from "../core/view.ts";
 import { Performer, type ServicePorts } from "./perform.ts";
 import type { ChildProcess, Clock } from "./ports.ts";
 import { Timers } from "./timers.ts";
@@ -16,6 +17,8 @@ interface Letter {
   readonly happening: Happening;
   /** Only for timers: see Timers.redeem. */
   readonly ticket?: number;
+  /** Hold from this step on. */
+  readonly settings?: Settings;
 }
 
 export interface ServiceOptions {
@@ -31,6 +34,7 @@ export class Service {
   readonly name: string;
   readonly ended: Promise<ExitCode>;
   #state: State = initialState;
+  #settings: Settings;
   #mailbox: Letter[] = [];
   #stepping = false;
   readonly #timers: Timers;
@@ -40,6 +44,7 @@ export class Service {
 
   constructor(options: ServiceOptions) {
     this.#options = options;
+    this.#settings = options.settings;
     this.name = options.name;
     this.ended = new Promise((resolve) => this.#resolveEnded = resolve);
     this.#timers = new Timers(
@@ -52,6 +57,17 @@ export class Service {
 
   submit(happening: Happening): void {
     this.#post({ happening });
+  }
+
+  /** New settings, in their turn: what was posted before is still decided by the old ones. */
+  apply(settings: Settings): void {
+    this.#post({ happening: { kind: "settings" }, settings });
+  }
+
+  /** The epoch that serves, or served last; undefined before the first is LIVE. */
+  get newest(): Epoch | undefined {
+    const found = epochsOf(this.#state).find(([, role]) => role === "newest")?.[0];
+    return found !== undefined && "liveAtMs" in found ? found : undefined;
   }
 
   status(): ServiceStatus {
@@ -74,14 +90,15 @@ export class Service {
     }
   }
 
-  #step({ happening, ticket }: Letter): void {
+  #step({ happening, ticket, settings }: Letter): void {
+    if (settings !== undefined) this.#settings = settings;
     const stale = happening.kind === "timer" && ticket !== undefined && !this.#timers.redeem(happening.name, ticket);
     if (stale || this.#state.phase.kind === "ended") return;
-    const { clock, settings, record, bug } = this.#options;
+    const { clock, record, bug } = this.#options;
     const event = { ...happening, atMs: clock.nowMs() };
     let step;
     try {
-      step = transition(this.#state, event, settings);
+      step = transition(this.#state, event, this.#settings);
     } catch (error) {
       // The state before is still whole: serving on beats ending Envoy for a bug in an unrelated event.
       return bug(`transition of ${happening.kind} in ${this.#state.phase.kind}`, error);

@@ -18,42 +18,98 @@ export interface SupervisorOptions {
   readonly bug: (where: string, error: unknown) => void;
 }
 
+interface Member {
+  service: Service;
+  /** Added while the supervisor was at work. */
+  readonly isLate: boolean;
+  wasLive: boolean;
+  leaves: boolean;
+  code: ExitCode | undefined;
+}
+
 export class Supervisor implements Control {
-  readonly #services = new Map<string, Service>();
+  readonly #members = new Map<string, Member>();
   readonly #observers: Set<Observer>;
   readonly #ring: RecordedFact[] = [];
   readonly #startedAtMs: number;
   #seq = 0;
   #requests = 0;
   #stopping = false;
+  #running = false;
+  /** Of the first that ended by itself, or of one that failed after it. */
+  #code: ExitCode | undefined;
+  readonly #finished: Promise<ExitCode>;
+  #finish!: (code: ExitCode) => void;
 
   constructor(readonly options: SupervisorOptions) {
     this.#observers = new Set(options.observers);
+    this.#finished = new Promise((resolve) => this.#finish = resolve);
     this.#startedAtMs = options.clock.wallMs();
   }
 
+  /** Before `run`: it is started by it, and its end is the supervisor's. After: see `begin`. */
   add(options: Pick<ServiceOptions, "name" | "ports" | "settings">): Service {
     const { clock, bug } = this.options;
-    const record = (fact: Fact) => this.#record(options.name, fact);
+    const member: Member = { service: undefined!, isLate: this.#running, wasLive: false, leaves: false, code: undefined };
+    const record = (fact: Fact) => {
+      if (fact.kind === "epoch_live") member.wasLive = true;
+      this.#record(options.name, fact);
+    };
     const service = new Service({ ...options, clock, record, bug: (where, e) => bug(`${options.name}: ${where}`, e) });
-    this.#services.set(options.name, service);
+    member.service = service;
+    this.#members.set(options.name, member);
+    service.ended.then((code) => this.#ended(options.name, member, code));
     return service;
   }
 
   /** Resolves to the exit code when every service has ended. One that ends by itself takes the others along. */
-  async run(): Promise<ExitCode> {
-    const services = [...this.#services.values()];
-    const first = Promise.race(services.map((service) => service.ended));
-    for (const service of services) service.submit({ kind: "start" });
-    const code = await first;
-    if (services.length > 1) this.stop("end of another service");
-    const codes = await Promise.all(services.map((service) => service.ended));
-    return code !== 0 ? code : codes.find((other) => other !== 0) ?? 0;
+  run(): Promise<ExitCode> {
+    this.#running = true;
+    for (const { service } of [...this.#members.values()]) service.submit({ kind: "start" });
+    return this.#finished;
+  }
+
+  /** Starts a service that was added later. Until it was LIVE once, its end is its own: the others never notice. */
+  begin(name: string): void {
+    this.#members.get(name)?.service.submit({ kind: "start" });
+  }
+
+  /** Drains it and lets it go; the others never notice. */
+  remove(name: string): void {
+    const member = this.#members.get(name);
+    if (member === undefined || member.leaves) return;
+    member.leaves = true;
+    if (member.code !== undefined) this.#members.delete(name);
+    else member.service.submit({ kind: "stop", source: "its removal from the configuration" });
+  }
+
+  /** `leaving`: removed, and not gone yet. `ended`: it never was LIVE, or the whole supervisor ends. */
+  stateOf(name: string): "absent" | "running" | "leaving" | "ended" {
+    const member = this.#members.get(name);
+    if (member === undefined) return "absent";
+    return member.leaves ? "leaving" : member.code === undefined ? "running" : "ended";
   }
 
   stop(source: string): void {
+    const isFirst = !this.#stopping;
     this.#stopping = true;
-    this.#all({ kind: "stop", source });
+    for (const { service, leaves } of this.#members.values()) {
+      // Its drain is under way: asked a second time it would be cut short.
+      if (!(isFirst && leaves)) service.submit({ kind: "stop", source });
+    }
+  }
+
+  #ended(name: string, member: Member, code: ExitCode): void {
+    member.code = code;
+    if (member.leaves) this.#members.delete(name);
+    const own = !member.leaves && (!member.isLate || member.wasLive);
+    if (own && this.#code === undefined) {
+      this.#code = code;
+      if ([...this.#members.values()].some((other) => other.code === undefined)) this.stop("end of another service");
+    } else if (own && this.#code === 0) this.#code = code;
+    const codes = [...this.#members.values()].map((other) => other.code);
+    if (codes.some((other) => other === undefined)) return;
+    this.#finish(this.#code ?? codes.find((other) => other !== 0) ?? 0);
   }
 
   /** SIGHUP: every service, changed or not. */
@@ -66,7 +122,7 @@ export class Supervisor implements Control {
   }
 
   trigger(name: string, source: TriggerSource, { force }: { readonly force: boolean }) {
-    const service = this.#services.get(name);
+    const service = this.#members.get(name)?.service;
     if (service === undefined) return undefined;
     const request = `r${this.options.pid}-${++this.#requests}`;
     service.submit({ kind: "trigger", trigger: { source, requests: [request], when: "always", force, jitter: 0 } });
@@ -75,7 +131,7 @@ export class Supervisor implements Control {
 
   status(): SupervisorStatus {
     const { version, pid } = this.options;
-    const services = Object.fromEntries([...this.#services].map(([name, service]) => [name, service.status()]));
+    const services = Object.fromEntries([...this.#members].map(([name, { service }]) => [name, service.status()]));
     return { version, pid, startedAtMs: this.#startedAtMs, stopping: this.#stopping, services };
   }
 
@@ -92,7 +148,7 @@ export class Supervisor implements Control {
   }
 
   #all(happening: Happening): void {
-    for (const service of this.#services.values()) service.submit(happening);
+    for (const { service } of this.#members.values()) service.submit(happening);
   }
 
   #record(service: string, fact: Fact): void {

@@ -1,4 +1,7 @@
-/** Both executables start in a read-only root file system of glibc and Envoy alone, like Envoy's distroless image. */
+/**
+ * The executables start in a read-only root file system of glibc and Envoy alone, like Envoy's distroless image; the
+ * probe needs nothing at all.
+ */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { compile, distDir } from "../../tools/compile.ts";
@@ -42,11 +45,31 @@ Deno.test({
         assert.match(stdout, /^epochd 0\.1\.0\b[^\n]*\n$/);
       });
 
-      await t.step("epochd-probe with a marker that is absent", async () => {
-        const { code, stdout, stderr } = await runIn(root, "/opt/epochd/epochd-probe", "--ready-marker", "/x");
-        assert.equal(code, 1, stderr);
-        assert.match(stdout + stderr, /^[^\n]+\n$/);
-      });
+      for (const name of ["epochd-probe", "epochd-probe-portable"]) {
+        await t.step(`${name} with a marker that is absent`, async () => {
+          const ended = await runIn(root, `/opt/epochd/${name}`, "--ready-marker", "/x");
+          assert.deepEqual(ended, { code: 1, stdout: "not ready: /x does not exist\n", stderr: "" });
+        });
+      }
+    } finally {
+      await Deno.remove(root, { recursive: true });
+    }
+  },
+});
+
+Deno.test({
+  name: "epochd-probe answers in a root file system of itself and a marker alone",
+  ignore: Deno.uid() !== 0,
+  async fn() {
+    await compile();
+    const root = await Deno.makeTempDir({ prefix: "epochd-root-" });
+    try {
+      await Deno.copyFile(join(distDir, "epochd-probe"), join(root, "probe"));
+      await Deno.writeTextFile(join(root, "ready"), "");
+      const ready = await run("chroot", root, "/probe", "--ready-marker", "/ready");
+      assert.deepEqual(ready, { code: 0, stdout: "", stderr: "" });
+      const absent = await run("chroot", root, "/probe", "--ready-marker", "/none");
+      assert.deepEqual(absent, { code: 1, stdout: "not ready: /none does not exist\n", stderr: "" });
     } finally {
       await Deno.remove(root, { recursive: true });
     }
@@ -64,7 +87,7 @@ async function fillRoot(root: string): Promise<void> {
   const files: [from: string, to: string][] = [
     ...libraries.map((path): [string, string] => [path, path]),
     [envoyPath(), "/usr/local/bin/envoy"],
-    ...["epochd", "epochd-probe", "libgcc_s.so.1"].map((
+    ...["epochd", "epochd-probe", "epochd-probe-portable", "libgcc_s.so.1"].map((
       name,
     ): [string, string] => [join(distDir, name), `/opt/epochd/${name}`]),
   ];

@@ -41,12 +41,13 @@ export function removeSegment(baseId: number): void {
 /** Names of the abstract sockets of this base id, without the NULs that pad them, e.g. `envoy_domain_socket_parent_70`. */
 export function domainSockets(baseId: number): string[] {
   const own = /@(envoy_domain_socket_(?:udp_)?(?:parent|child)_(\d+))/;
-  const names: string[] = [];
+  // Once each: connections that a fake Envoy has accepted carry the name too.
+  const names = new Set<string>();
   for (const line of Deno.readTextFileSync("/proc/net/unix").split("\n")) {
     const match = own.exec(line);
-    if (match?.[1] !== undefined && Math.floor(Number(match[2]) / 10) === baseId) names.push(match[1]);
+    if (match?.[1] !== undefined && Math.floor(Number(match[2]) / 10) === baseId) names.add(match[1]);
   }
-  return names.sort();
+  return [...names].sort();
 }
 
 /** The flags word of the shared segment; bit 0 is Envoy's INITIALIZING. */

@@ -20,7 +20,7 @@ export function envoyPath(version: EnvoyVersion = NEWEST_ENVOY): string {
   try {
     Deno.statSync(path);
   } catch {
-    throw new Error(`no Envoy ${version} at ${path}: run "make tools" (or set TOOLS_DIR to a folder that has it)`);
+    throw new Error(`no Envoy ${version} at ${path}: run "make setup" (or set TOOLS_DIR to a folder that has it)`);
   }
   return path;
 }

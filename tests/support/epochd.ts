@@ -6,14 +6,16 @@ import { isAlive, processesWithArgument } from "./procfs.ts";
 import { type TempDir, tempDir } from "./tempdir.ts";
 import { until, within } from "./until.ts";
 
-export type Program = "source" | "dist";
+/** From source, `dist/epochd`, or a command line that stands for it (a copy elsewhere, a chroot). */
+export type Program = "source" | "dist" | readonly [string, ...string[]];
 
 export interface EpochdOptions {
   readonly envoyPath: string;
   readonly bootstrapPath: string;
   /** Default: a free one. */
   readonly baseId?: number;
-  readonly concurrency?: number;
+  /** Default 1. "default": no flag, epochd chooses. */
+  readonly concurrency?: number | "default";
   /** Defaults: 2 s and 4 s, so that tests see a whole handoff soon. */
   readonly drainTimeMs?: number;
   readonly parentShutdownTimeMs?: number;
@@ -51,7 +53,8 @@ export interface Epochd extends AsyncDisposable {
   envoyPids(): number[];
 }
 
-export function epochdCommand(program: Program = defaultProgram()): [string, ...string[]] {
+export function epochdCommand(program: Program = defaultProgram()): readonly [string, ...string[]] {
+  if (typeof program !== "string") return program;
   const root = decodeURIComponent(new URL("../../", import.meta.url).pathname);
   return program === "dist" ? [`${root}dist/epochd`] : [Deno.execPath(), "run", "-A", "--quiet", `${root}main.ts`];
 }
@@ -88,7 +91,7 @@ export function startEpochd(options: EpochdOptions): Epochd {
     "--envoy-path": options.envoyPath,
     "--envoy-config": options.bootstrapPath,
     "--base-id": String(baseId),
-    "--concurrency": String(options.concurrency ?? 1),
+    ...(options.concurrency === "default" ? {} : { "--concurrency": String(options.concurrency ?? 1) }),
     "--drain-time": duration(options.drainTimeMs ?? 2_000),
     "--parent-shutdown-time": duration(options.parentShutdownTimeMs ?? 4_000),
     "--state-dir": stateDir,
@@ -168,8 +171,11 @@ export function startEpochd(options: EpochdOptions): Epochd {
 
 /** What is still there a moment after epochd has ended: Envoy needs that moment to follow its SIGTERM. */
 async function leftovers(envoyPids: () => number[]): Promise<number[]> {
+  // Several looks: a process in the middle of an exec shows no arguments for a moment.
+  let emptyLooks = 0;
+  const isEmpty = () => (emptyLooks = envoyPids().length === 0 ? emptyLooks + 1 : 0) >= 3;
   try {
-    await until("no Envoy is left", () => envoyPids().length === 0, { timeoutMs: 2_000 });
+    await until("no Envoy is left", isEmpty, { timeoutMs: 2_000 });
     return [];
   } catch {
     return envoyPids();

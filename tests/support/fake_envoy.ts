@@ -1,5 +1,5 @@
 // Owns: making fake Envoys for process tests: what one shall do, and what it recorded. Must not be the fake itself
-// (fake_envoy_main.ts). It is honest to docs of the real one (hot restart protocol, exit codes, flags) but serves no
+// (fake_envoy_main.ts). It is honest to what was measured on the real one (hot restart, exit codes, flags) but serves no
 // traffic: where requests matter, take the real one.
 import { until } from "./until.ts";
 
@@ -30,6 +30,8 @@ export interface FakeBehaviour {
   readonly admin?: "answer" | "hang" | "refuse";
   /** Default 0. */
   readonly adminDelayMs?: number;
+  /** The body of `/server_info`, in place of what Envoy says there. */
+  readonly serverInfo?: string;
   readonly ignoreTerm?: boolean;
   /** Written to stderr at the start. */
   readonly stderr?: string;

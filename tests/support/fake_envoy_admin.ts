@@ -11,6 +11,10 @@ interface AdminSetup {
   readonly bootstrap: string;
   readonly behaviour: () => FakeBehaviour;
   readonly say: (text: string) => void;
+  /** Before the answer, so that who has read the answer finds it recorded. */
+  readonly onRequest: (method: string, path: string) => void;
+  /** After the answer to `/quitquitquit`. */
+  readonly onQuit: () => void;
 }
 
 const STARTED_MS = Date.now();
@@ -26,12 +30,13 @@ export class FakeAdmin {
   state: "INITIALIZING" | "LIVE" = "INITIALIZING";
   #failing = false;
   #listener: Deno.Listener | undefined;
+  #accepting: Promise<void> | undefined;
 
-  private constructor(readonly setup: AdminSetup, readonly onRequest: (method: string, path: string) => void) {}
+  private constructor(readonly setup: AdminSetup) {}
 
   /** Undefined when somebody else has the address. A bootstrap without admin gets an admin that nobody can reach. */
-  static start(setup: AdminSetup, onRequest: (method: string, path: string) => void): FakeAdmin | undefined {
-    const admin = new FakeAdmin(setup, onRequest);
+  static start(setup: AdminSetup): FakeAdmin | undefined {
+    const admin = new FakeAdmin(setup);
     const address = adminAddress(setup.bootstrap);
     if (address === undefined || setup.behaviour().admin === "refuse") return admin;
     try {
@@ -40,13 +45,15 @@ export class FakeAdmin {
       setup.say(String(error));
       return undefined;
     }
-    admin.#accept(admin.#listener);
+    admin.#accepting = admin.#accept(admin.#listener);
     return admin;
   }
 
-  stopListening(): void {
+  async stopListening(): Promise<void> {
     this.#listener?.close();
     this.#listener = undefined;
+    // Deno lets go of the address only when the accept under way has ended.
+    await this.#accepting;
   }
 
   async #accept(listener: Deno.Listener): Promise<void> {
@@ -83,6 +90,7 @@ export class FakeAdmin {
       const [method = "", target = ""] = head.split(" ", 2);
       const url = new URL(target, "http://admin");
       const { status, body, type = "text/plain; charset=UTF-8" } = this.#answer(method, url);
+      if (status === 200) this.setup.onRequest(method, url.pathname + url.search);
       const close = /^connection: *close/im.test(head);
       const payload = encoder.encode(body);
       const lines = [
@@ -94,7 +102,7 @@ export class FakeAdmin {
       ];
       await writeAll(conn, encoder.encode(lines.join("\r\n") + "\r\n\r\n"));
       await writeAll(conn, payload);
-      if (status === 200) this.onRequest(method, url.pathname + url.search);
+      if (status === 200 && url.pathname === "/quitquitquit") this.setup.onQuit();
       if (close) return;
     }
   }
@@ -105,7 +113,7 @@ export class FakeAdmin {
     }
     switch (url.pathname) {
       case "/server_info":
-        return { status: 200, body: JSON.stringify(this.#serverInfo(), null, 1), type: "application/json" };
+        return { status: 200, body: this.setup.behaviour().serverInfo ?? this.#serverInfo(), type: "application/json" };
       case "/ready":
         return { status: this.#shownState() === "LIVE" ? 200 : 503, body: `${this.#shownState()}\n` };
       case "/stats":
@@ -127,11 +135,11 @@ export class FakeAdmin {
     return this.#failing ? "DRAINING" : this.state;
   }
 
-  #serverInfo(): unknown {
+  #serverInfo(): string {
     const { flags, epoch, behaviour } = this.setup;
     const { version = "1.40.0", hotRestartVersion = "11.104" } = behaviour();
     const uptime = `${Math.floor((Date.now() - STARTED_MS) / 1000)}s`;
-    return {
+    const info = {
       version: `${"0".repeat(40)}/${version}/Clean/RELEASE/BoringSSL`,
       state: this.#shownState(),
       uptime_current_epoch: uptime,
@@ -149,6 +157,7 @@ export class FakeAdmin {
       },
       hot_restart_initializing: this.state !== "LIVE",
     };
+    return JSON.stringify(info, null, 1);
   }
 
   #stats(query: URLSearchParams): string {

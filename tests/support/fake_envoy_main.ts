@@ -99,9 +99,14 @@ async function serve(): Promise<void> {
   parent?.onLost(() => end({ signal: "SIGABRT" }, "lost the parent before its time, errno=111"));
   await parent?.ask("shutdown_admin");
 
-  const admin = FakeAdmin.start({ epoch, flags, bootstrap, behaviour, say }, (method, path) => {
-    record({ kind: "admin", method, path });
-    if (path === "/quitquitquit") end({ code: 0 }, "asked to quit");
+  const admin = FakeAdmin.start({
+    epoch,
+    flags,
+    bootstrap,
+    behaviour,
+    say,
+    onRequest: (method, path) => record({ kind: "admin", method, path }),
+    onQuit: () => end({ code: 0 }, "asked to quit"),
   });
   if (admin === undefined) end({ code: 1 }, "cannot bind the admin address: Address already in use");
   record({ kind: "admin_up" });
@@ -110,7 +115,7 @@ async function serve(): Promise<void> {
     if (what === "shutdown_admin") {
       // A third generation ends the first at once, whatever it still holds.
       await parent?.ask("terminate");
-      admin.stopListening();
+      await admin.stopListening();
     }
     if (what === "terminate") queueMicrotask(() => end({ code: 0 }, "ended by the successor"));
   });

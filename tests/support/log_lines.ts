@@ -25,6 +25,7 @@ export class LogLines {
   readonly envoyLines: string[] = [];
   /** All lines as they came, for error messages. */
   readonly lines: string[] = [];
+  readonly #listeners: ((event: LogEvent) => void)[] = [];
   #ended: { readonly why: string; readonly atMs: number } | undefined;
 
   /** Reads until the stream ends. */
@@ -41,6 +42,11 @@ export class LogLines {
   /** Soon waiting is in vain: `why` is told then, instead of after the timeout. Lines under way still count. */
   end(why: string): void {
     this.#ended = { why, atMs: performance.now() };
+  }
+
+  /** Calls back for every event from now on, as it is read. */
+  onEvent(callback: (event: LogEvent) => void): void {
+    this.#listeners.push(callback);
   }
 
   mark(): number {
@@ -73,7 +79,11 @@ export class LogLines {
     this.lines.push(line);
     const event = parseEvent(line);
     if (event === undefined) this.envoyLines.push(line);
-    else this.events.push({ ...event, receivedAtMs: Date.now() });
+    else {
+      const received = { ...event, receivedAtMs: Date.now() };
+      this.events.push(received);
+      for (const listener of this.#listeners) listener(received);
+    }
   }
 }
 

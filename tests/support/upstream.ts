@@ -13,10 +13,10 @@ export interface Upstream extends AsyncDisposable {
  * `/` a short body; `/stream?chunks=100&everyMs=50` lines "chunk 0", "chunk 1", ...; `/slow?ms=500`; `/upload` answers
  * with the number of bytes it got; `/status?code=503`; `/ws` echoes websocket messages.
  */
-export function startUpstream(port: number): Upstream {
+export function startUpstream(port: number, hostname = "127.0.0.1"): Upstream {
   const streams = new Set<() => void>();
   const counts = { requests: 0, uploadedBytes: 0 };
-  const server = Deno.serve({ hostname: "127.0.0.1", port, onListen: () => {} }, (request) => {
+  const server = Deno.serve({ hostname, port, onListen: () => {} }, (request) => {
     counts.requests++;
     const url = new URL(request.url);
     const number = (name: string, otherwise: number) => Number(url.searchParams.get(name) ?? otherwise);
@@ -65,7 +65,12 @@ function chunkStream(chunks: number, everyMs: number, streams: Set<() => void>):
   return new ReadableStream({
     start(controller) {
       const send = () => {
-        controller.enqueue(encoder.encode(chunkLine(sent++)));
+        try {
+          controller.enqueue(encoder.encode(chunkLine(sent++)));
+        } catch {
+          // The client has gone; the server knows it before it tells this stream.
+          return finish(() => {});
+        }
         if (sent >= chunks) finish(() => controller.close());
       };
       const finish = (how: () => void) => {
@@ -74,7 +79,13 @@ function chunkStream(chunks: number, everyMs: number, streams: Set<() => void>):
         how();
       };
       // A proper end, only too early: an error would fill the test's output, and clients count the chunks anyway.
-      end = () => finish(() => controller.close());
+      end = () => {
+        finish(() => {
+          try {
+            controller.close();
+          } catch { /* the client has gone */ }
+        });
+      };
       streams.add(end);
       timer = setInterval(send, everyMs);
       send();

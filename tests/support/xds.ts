@@ -51,8 +51,13 @@ export function adsCluster(cluster: Json): Json {
   };
 }
 
+export interface BlackHole extends AsyncDisposable {
+  readonly port: number;
+  readonly connections: number;
+}
+
 /** Accepts connections, reads what comes and never answers: a control plane that hangs. */
-export function blackHole(port: number): AsyncDisposable & { readonly connections: number } {
+export function blackHole(port: number): BlackHole {
   const listener = Deno.listen({ hostname: "127.0.0.1", port });
   const open = new Set<Deno.TcpConn>();
   let connections = 0;
@@ -73,6 +78,7 @@ export function blackHole(port: number): AsyncDisposable & { readonly connection
     for await (const conn of listener) readers.push(swallow(conn));
   })();
   return {
+    port,
     get connections() {
       return connections;
     },

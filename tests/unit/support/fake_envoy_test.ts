@@ -84,7 +84,7 @@ for (const format of ["yaml", "json"] as const) {
     await child.untilLive(here.admin);
     assert.equal(JSON.parse((await old.request({ path: "/server_info" })).body).command_line_options.restart_epoch, 0);
     assert.equal(domainSockets(here.baseId).length, 8);
-    assert.deepEqual(await parent.exit, { success: true, code: 0, signal: null });
+    assert.equal((await parent.exit).code, 0);
     assert.equal(domainSockets(here.baseId).length, 4);
     const asked = here.fake.recordsOf("asked_by_child", 0).map((record) => record.what);
     assert.deepEqual(asked, ["shutdown_admin", "drain", "terminate"]);

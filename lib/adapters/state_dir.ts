@@ -1,0 +1,42 @@
+// Owns: the state directory as a place: that it exists, is ours alone and can be written. Must not: know what lies in it.
+
+import { join } from "node:path";
+import { reason } from "./content.ts";
+
+/** Resolves to the problem, or undefined when the directory can be used. */
+export async function prepareStateDir(path: string): Promise<string | undefined> {
+  const problem = (why: string) => `use state directory ${path}: ${why}`;
+  try {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    // The path, or a part of it, is something else.
+    if (error instanceof Deno.errors.AlreadyExists) return problem("is not a directory");
+    return problem(reason(error));
+  }
+  try {
+    const info = await Deno.stat(path);
+    if (!info.isDirectory) return problem("is not a directory");
+    const uid = Deno.uid();
+    if (info.uid !== null && info.uid !== uid && uid !== 0) {
+      return problem(`belongs to uid ${info.uid}, epochd runs as uid ${uid}`);
+    }
+    // Snapshots of bootstraps may hold secrets: others may neither read them nor put theirs there.
+    if (((info.mode ?? 0) & 0o077) !== 0) await Deno.chmod(path, 0o700);
+    const probe = join(path, `.write-${Deno.pid}`);
+    await Deno.writeTextFile(probe, "");
+    await Deno.remove(probe);
+    return undefined;
+  } catch (error) {
+    return problem(reason(error));
+  }
+}
+
+/** Names this boot of the machine: state of another boot speaks of processes that are gone. */
+export async function readBootId(procDir = "/proc"): Promise<string | undefined> {
+  try {
+    const id = (await Deno.readTextFile(`${procDir}/sys/kernel/random/boot_id`)).trim();
+    return id === "" ? undefined : id;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,87 @@
+// Owns: what a supervisor can be asked, and its answers as values. Must not: print, or know sockets.
+
+import type { RecordedFact } from "../observe/record.ts";
+import type { SupervisorStatus } from "../runtime/control.ts";
+import { eventReader } from "./event_reader.ts";
+import { type Absent, ask, type Incoming, messageOf, type Question } from "./exchange.ts";
+import type { Until } from "./outcome.ts";
+import type { ProblemDetails } from "./problem_json.ts";
+
+export type Answer<T> =
+  | { readonly kind: "ok"; readonly value: T }
+  | { readonly kind: "problem"; readonly problem: ProblemDetails }
+  /** Nobody answers there; `why` is for people. */
+  | { readonly kind: "absent"; readonly why: string };
+
+export interface Restarted {
+  readonly service: string;
+  readonly request: string;
+  readonly outcome: Until;
+  readonly from?: number;
+  readonly to?: number;
+}
+
+export interface EventStream {
+  /** Ends when the supervisor ends, or `close` is called. */
+  readonly records: AsyncIterable<RecordedFact>;
+  close(): void;
+}
+
+export interface Client {
+  status(): Promise<Answer<SupervisorStatus>>;
+  restart(service: string, options: { readonly wait: Until; readonly force: boolean }): Promise<Answer<Restarted>>;
+  /** Resolves once subscribed: nothing that happens from then on is missed. */
+  events(options?: { readonly afterSeq?: number }): Promise<Answer<EventStream>>;
+}
+
+/** A supervisor answers in milliseconds; one that hangs must not hang its client. */
+const defaultAnswerMs = 10_000;
+
+export function connectTo(socket: string, answerMs: number = defaultAnswerMs): Client {
+  return {
+    status: () => exchange(socket, { method: "GET", target: "/v1/status", boundMs: answerMs }),
+    restart: (service, { wait, force }) => {
+      const target = `/v1/services/${encodeURIComponent(service)}/restart?wait=${wait}&force=${force}`;
+      return exchange(socket, { method: "POST", target, ...(wait === "accepted" ? { boundMs: answerMs } : {}) });
+    },
+    events: (options = {}) => openEvents(socket, options.afterSeq, answerMs),
+  };
+}
+
+async function exchange<T>(socket: string, question: Question): Promise<Answer<T>> {
+  const incoming = await ask(socket, question);
+  return "why" in incoming ? absent(incoming) : await readAnswer(socket, incoming);
+}
+
+async function readAnswer<T>(socket: string, incoming: Incoming): Promise<Answer<T>> {
+  let text = "";
+  try {
+    for await (const piece of incoming.pieces) text += piece;
+    const value: unknown = JSON.parse(text);
+    if (incoming.status < 300) return { kind: "ok", value: value as T };
+    return { kind: "problem", problem: value as ProblemDetails };
+  } catch (error) {
+    return { kind: "absent", why: `the answer of the supervisor at ${socket} broke off: ${messageOf(error)}` };
+  }
+}
+
+async function openEvents(socket: string, afterSeq: number | undefined, boundMs: number): Promise<Answer<EventStream>> {
+  const headers: Record<string, string> = afterSeq === undefined ? {} : { "last-event-id": String(afterSeq) };
+  const incoming = await ask(socket, { method: "GET", target: "/v1/events", headers, boundMs });
+  if ("why" in incoming) return absent(incoming);
+  if (incoming.status !== 200) return await readAnswer(socket, incoming);
+  return { kind: "ok", value: { records: recordsOf(incoming), close: () => incoming.close() } };
+}
+
+async function* recordsOf(incoming: Incoming): AsyncGenerator<RecordedFact> {
+  const read = eventReader();
+  try {
+    for await (const piece of incoming.pieces) yield* read(piece);
+  } catch {
+    // The supervisor ended in the middle, or `close` was called: the end of the records says so.
+  }
+}
+
+function absent({ why }: Absent): Answer<never> {
+  return { kind: "absent", why };
+}

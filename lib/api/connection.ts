@@ -1,0 +1,184 @@
+// Owns: one HTTP/1.1 connection that carries one request, within bounds of size and time.
+// Must not: know routes, or what listens. (node:http listens on TCP instead of a unix socket on Deno 2.6.10.)
+
+import { problemResponse } from "./problem_json.ts";
+import { type BadRequest, headEnd, parseHead, type RequestHead } from "./request_head.ts";
+
+export interface ConnectionLimits {
+  readonly headBytes: number;
+  readonly bodyBytes: number;
+  /** From the connection to the last byte of the request. */
+  readonly requestMs: number;
+  /** For a client to take one piece of the answer. */
+  readonly writeMs: number;
+}
+
+/** `gone`: the client has left or the server closes; what waits or streams ends then. */
+export type Handler = (request: Request, gone: AbortSignal) => Response | Promise<Response>;
+
+interface Received {
+  readonly head: RequestHead;
+  readonly body: Uint8Array;
+}
+
+const encoder = new TextEncoder();
+
+/** Never rejects; the connection is closed afterwards. `closing` ends streams and waits. */
+export async function serveConnection(
+  connection: Deno.Conn,
+  handler: Handler,
+  limits: ConnectionLimits,
+  closing: AbortSignal,
+): Promise<void> {
+  const gone = new AbortController();
+  let receiving = true;
+  const onClosing = () => {
+    gone.abort();
+    if (receiving) close(connection);
+  };
+  closing.addEventListener("abort", onClosing);
+  try {
+    const received = await within(limits.requestMs, connection, () => receive(connection, limits));
+    receiving = false;
+    if (received === undefined) return;
+    await send(connection, await answer(received, connection, handler, limits, gone), limits.writeMs);
+  } catch {
+    // The client has gone or is too slow: nobody is left to answer.
+  } finally {
+    closing.removeEventListener("abort", onClosing);
+    gone.abort();
+    close(connection);
+  }
+}
+
+async function answer(
+  received: Received | BadRequest,
+  connection: Deno.Conn,
+  handler: Handler,
+  limits: ConnectionLimits,
+  gone: AbortController,
+): Promise<Response> {
+  if ("status" in received) return problemResponse({ ...received, name: "bad_request" });
+  void noticeEnd(connection, gone, limits.bodyBytes);
+  const request = toRequest(received);
+  if (request !== undefined) return await handler(request, gone.signal);
+  return problemResponse({ status: 400, name: "bad_request", detail: `${received.head.method} is not served` });
+}
+
+/** Undefined where the client says nothing. */
+async function receive(connection: Deno.Conn, limits: ConnectionLimits): Promise<Received | BadRequest | undefined> {
+  let bytes = new Uint8Array(0);
+  let end = -1;
+  while (end < 0) {
+    const more = await readSome(connection);
+    if (more === undefined) return undefined;
+    bytes = joined(bytes, more);
+    end = headEnd(bytes);
+    if ((end < 0 ? bytes.length : end) > limits.headBytes) {
+      return { status: 431, detail: `expected a head of at most ${limits.headBytes} bytes` };
+    }
+  }
+  const head = parseHead(bytes.subarray(0, end), limits.bodyBytes);
+  if ("status" in head) return head;
+  if (head.expectsContinue) await writeAll(connection, encoder.encode("HTTP/1.1 100 Continue\r\n\r\n"));
+  let body = bytes.subarray(end);
+  while (body.length < head.bodyBytes) {
+    const more = await readSome(connection);
+    if (more === undefined) return undefined;
+    body = joined(body, more);
+  }
+  return { head, body: body.slice(0, head.bodyBytes) };
+}
+
+function toRequest({ head, body }: Received): Request | undefined {
+  try {
+    return new Request(`http://epochd${head.target}`, {
+      method: head.method,
+      headers: head.headers,
+      ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads on, so that a client that leaves ends what waits for it. One request a connection: the rest is not looked at. */
+async function noticeEnd(connection: Deno.Conn, gone: AbortController, mostBytes: number): Promise<void> {
+  try {
+    for (let bytes = 0; bytes <= mostBytes;) {
+      const more = await readSome(connection);
+      if (more === undefined) return;
+      bytes += more.length;
+    }
+    close(connection);
+  } catch {
+    /* Closed on this side. */
+  } finally {
+    gone.abort();
+  }
+}
+
+async function send(connection: Deno.Conn, response: Response, writeMs: number): Promise<void> {
+  const stream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+  const whole = stream ? undefined : new Uint8Array(await response.arrayBuffer());
+  response.headers.set("connection", "close");
+  if (whole !== undefined) response.headers.set("content-length", String(whole.length));
+  let head = `HTTP/1.1 ${response.status} ${response.statusText || reasonOf(response.status)}\r\n`;
+  for (const [name, value] of response.headers) head += `${name}: ${value}\r\n`;
+  const first = encoder.encode(`${head}\r\n`);
+  await within(writeMs, connection, () => writeAll(connection, whole === undefined ? first : joined(first, whole)));
+  if (whole !== undefined || response.body === null) return;
+  const reader = response.body.getReader();
+  try {
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      const bytes = piece.value;
+      await within(writeMs, connection, () => writeAll(connection, bytes));
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+/** Rejects when the time is over, and closes the connection. */
+async function within<T>(boundMs: number, connection: Deno.Conn, action: () => Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  // Closing ends a read, but not a write that is under way (Deno 2.6.10): that one is left to its client.
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      close(connection);
+      reject(new Error(`not within ${boundMs} ms`));
+    }, boundMs);
+  });
+  try {
+    return await Promise.race([action(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readSome(connection: Deno.Conn): Promise<Uint8Array | undefined> {
+  const buffer = new Uint8Array(4096);
+  const count = await connection.read(buffer);
+  return count === null ? undefined : buffer.subarray(0, count);
+}
+
+async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length;) done += await connection.write(bytes.subarray(done));
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(a.length + b.length);
+  whole.set(a);
+  whole.set(b, a.length);
+  return whole;
+}
+
+function reasonOf(status: number): string {
+  return status < 300 ? "OK" : status < 500 ? "Refused" : "Failed";
+}
+
+function close(connection: Deno.Conn): void {
+  try {
+    connection.close();
+  } catch { /* Closed before. */ }
+}

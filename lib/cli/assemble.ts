@@ -1,0 +1,104 @@
+// Owns: which adapters a service gets, from its configuration. Must not: start anything, or hold state.
+
+import { EnvoyAdmin } from "../adapters/admin.ts";
+import { CurrentPreflight, type Generation } from "../adapters/current_preflight.ts";
+import { BinaryDigests } from "../adapters/digests.ts";
+import type { EpochFlags } from "../adapters/envoy_args.ts";
+import { EnvoyChecks } from "../adapters/envoy_checks.ts";
+import { EnvoyPreflight } from "../adapters/preflight.ts";
+import { EnvoyProcesses } from "../adapters/process.ts";
+import { SharedPodState } from "../adapters/pod_state.ts";
+import { FileReadyMarker } from "../adapters/ready_marker.ts";
+import { SharedMemory } from "../adapters/shared_memory.ts";
+import { Snapshots } from "../adapters/snapshots.ts";
+import { ContentWatch } from "../adapters/file_watch.ts";
+import type { ServiceConfig } from "../config/service_config.ts";
+import type { ServicePorts } from "../runtime/perform.ts";
+import type { Subject } from "../core/event.ts";
+import type { Preflight, WatchedContent } from "../runtime/ports.ts";
+
+export interface Assembled {
+  readonly ports: ServicePorts;
+  readonly marker: FileReadyMarker | undefined;
+  /** A watch by the settings of now. */
+  watchOf(subject: Subject): WatchedContent;
+  /** A preflight by settings that are only asked about. */
+  preflightBy(config: ServiceConfig): Preflight;
+  /** From the next preflight and the next watch on. */
+  use(config: ServiceConfig): void;
+}
+
+/** What this supervisor is to others on the same base id. */
+export interface Self {
+  readonly instance: string;
+  readonly pod: string;
+  readonly bootId: string;
+  readonly version: string;
+}
+
+export function assemble(first: ServiceConfig, chosenConcurrency: number, self: Self): Assembled {
+  let config = first;
+  // Those of another pod's epoch that was joined win.
+  let adopted: { readonly concurrency: number; readonly parentShutdownTimeMs: number } | undefined;
+  const concurrency = () => adopted?.concurrency ?? chosenConcurrency;
+  const parentShutdownTimeMs = (by: ServiceConfig) =>
+    Math.min(by.parentShutdownTimeMs, adopted?.parentShutdownTimeMs ?? Infinity);
+  const binaries = new BinaryDigests();
+  const segment = new SharedMemory(config.baseId);
+  const snapshots = new Snapshots(config.stateDir);
+  const checks = new EnvoyChecks();
+  const generation = (by: ServiceConfig): Generation => {
+    const flags = (): EpochFlags => ({
+      baseId: by.baseId,
+      concurrency: concurrency(),
+      drainTimeMs: by.drainTimeMs,
+      parentShutdownTimeMs: parentShutdownTimeMs(by),
+      userArgs: by.envoyArgs,
+    });
+    const preflight = new EnvoyPreflight({
+      envoyPath: by.envoyPath,
+      bootstrapPath: by.envoyConfig,
+      flags,
+      ...(by.adminAddress === undefined ? {} : { adminAddress: by.adminAddress }),
+      binaries,
+      snapshots,
+      checks,
+      obstacle: (layout) => segment.startObstacle(layout),
+      joinObstacle: () => segment.joinObstacle(),
+    });
+    return { preflight, flags };
+  };
+  const preflight = new CurrentPreflight(generation(config));
+  const marker = config.readyMarker === undefined ? undefined : new FileReadyMarker(config.readyMarker);
+  const processes = new EnvoyProcesses({
+    flagsOf: (plan) => preflight.flagsOf(plan),
+    isStill: (path, digest) => binaries.isStill(path, digest),
+  });
+  const admin = new EnvoyAdmin();
+  const pods = config.crossPod
+    ? new SharedPodState({
+      stateDir: config.stateDir,
+      admin,
+      sockets: () => segment.sockets(),
+      self: () => ({
+        ...self,
+        concurrency: concurrency(),
+        baseId: config.baseId,
+        drainTimeMs: config.drainTimeMs,
+        parentShutdownTimeMs: parentShutdownTimeMs(config),
+        gracePeriodMs: config.gracePeriodMs,
+        uid: Deno.uid() ?? -1,
+      }),
+    })
+    : undefined;
+  return {
+    ports: { processes, admin, preflight, segment, marker, pods, adopt: (taken) => void (adopted = taken) },
+    marker,
+    watchOf: (subject) => new ContentWatch({ pollMs: config.pollMs, ...(subject === "binary" ? { binaries } : {}) }),
+    preflightBy: (asked) => generation(asked).preflight,
+    use(next) {
+      config = next;
+      preflight.use(generation(next));
+    },
+  };
+}

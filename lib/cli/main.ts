@@ -1,0 +1,134 @@
+// Owns: the command line: which command it is, and that misuse ends with 2 and a hint. Must not: hold a command's work.
+
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { apiSocketOf, defaultApiSocket } from "../config/api_socket.ts";
+import { runtime, version } from "../observe/version.ts";
+import { exitCode } from "./exit_code.ts";
+import type { InstallOptions } from "./install_command.ts";
+import { openTerminal, type Terminal } from "./terminal.ts";
+
+/** The exit code; rejects only for a bug. */
+export async function main(args: readonly string[], terminal: Terminal = openTerminal()): Promise<number> {
+  let code: number = exitCode.ok;
+  const program = new Command("epochd")
+    .description("Keeps Envoy serving while its bootstrap, flags, executable or supervisor change.")
+    .version(`epochd ${version} (${runtime})`, "--version", "print the version and end")
+    .helpOption("-h, --help", "print help and end")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.out(text),
+      writeErr: (text) => terminal.err(text),
+      getOutHelpWidth: () => 120,
+      getErrHelpWidth: () => 120,
+      getOutHasColors: () => terminal.colour,
+      getErrHasColors: () => false,
+    })
+    .addHelpText("after", programExamples);
+  const end = (value: number) => void (code = value);
+
+  const run = program.command("run").description("supervise Envoy until told to stop");
+  // The schema is loaded for `run` alone: the other commands start without it.
+  if (args.includes("run")) {
+    const { addRunOptions, runCommand, runExamples } = await import("./run_command.ts");
+    addRunOptions(run);
+    run.addHelpText("after", runExamples).action(async () => end(await runCommand(run, terminal)));
+  }
+
+  const install = program.command("install").description("copy epochd into a directory, for an image or a node");
+  if (args.includes("install")) {
+    const { addInstallOptions, installCommand, installExamples } = await import("./install_command.ts");
+    addInstallOptions(install);
+    install.addHelpText("after", installExamples)
+      .action(async (options: InstallOptions) => end(await installCommand(options, terminal)));
+  }
+
+  program.command("status").description("show services and their epochs")
+    .option("--json", "for programs")
+    .addOption(apiSocketOption())
+    .addHelpText("after", statusExamples)
+    .action(async (options: { json?: true; apiSocket?: string }) => {
+      const { statusCommand } = await import("./status_command.ts");
+      end(await statusCommand({ socket: socketOf(options), json: options.json === true }, terminal));
+    });
+
+  program.command("restart").description("start a new epoch that takes over from the serving one")
+    .addOption(
+      new Option(
+        "--wait [UNTIL]",
+        "live: until the new epoch serves; drained: and the old one has ended (alone: drained)",
+      ).argParser(toUntil),
+    )
+    .option("--service <NAME>", "which one, where there are several")
+    .option("--force", "even though the serving epoch's control plane is away")
+    .option("--json", "for programs")
+    .addOption(apiSocketOption())
+    .addHelpText("after", restartExamples)
+    .action(async (options: RestartFlags) => {
+      const { restartCommand } = await import("./restart_command.ts");
+      end(
+        await restartCommand({
+          socket: socketOf(options),
+          force: options.force === true,
+          json: options.json === true,
+          ...(options.service === undefined ? {} : { service: options.service }),
+          ...(options.wait === undefined ? {} : { wait: options.wait === true ? "drained" : options.wait }),
+        }, terminal),
+      );
+    });
+
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return code;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return exitCode.ok;
+    if (error.code !== "commander.help") terminal.err("epochd --help and epochd COMMAND --help show what there is\n");
+    return exitCode.usage;
+  }
+}
+
+function apiSocketOption(): Option {
+  return new Option(
+    "--api-socket <FILE>",
+    `socket of the supervisor (default $EPOCHD_API_SOCKET or ${defaultApiSocket})`,
+  );
+}
+
+function socketOf(options: { readonly apiSocket?: string }): string {
+  return apiSocketOf(options.apiSocket, Deno.env.get("EPOCHD_API_SOCKET"));
+}
+
+interface RestartFlags {
+  readonly wait?: true | "live" | "drained";
+  readonly service?: string;
+  readonly force?: true;
+  readonly json?: true;
+  readonly apiSocket?: string;
+}
+
+function toUntil(value: string): "live" | "drained" {
+  if (value === "live" || value === "drained") return value;
+  throw new InvalidArgumentError("Expected live or drained.");
+}
+
+const programExamples = `
+Examples:
+  epochd run --envoy-config envoy.yaml
+  epochd status
+  epochd restart --wait`;
+
+const statusExamples = `
+Examples:
+  epochd status
+  epochd status --json --api-socket /run/epochd/api.sock
+
+Exit codes: 0 shown, 1 no supervisor, 2 usage.`;
+
+const restartExamples = `
+Examples:
+  epochd restart                  ask for it and return
+  epochd restart --wait           return when the old epoch has ended
+  epochd restart --wait=live      return when the new epoch serves
+  epochd restart --service edge --json
+
+Exit codes: 0 done, 1 refused or no supervisor, 2 usage.`;

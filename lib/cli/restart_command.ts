@@ -1,0 +1,114 @@
+// Owns: `epochd restart`: ask for a new epoch, and with --wait see it through. Must not: decide what may be restarted.
+
+import { type Client, connectTo, type EventStream } from "../api/client.ts";
+import { followRequest, type Outcome } from "../api/outcome.ts";
+import { oneLine, showMs } from "../observe/words.ts";
+import { exitCode } from "./exit_code.ts";
+import { reportFailure } from "./failure.ts";
+import { followPhases } from "./phases.ts";
+import { openProgress } from "./progress.ts";
+import { painter, type Terminal } from "./terminal.ts";
+
+export interface RestartOptions {
+  readonly socket: string;
+  /** Absent: the only one there is. */
+  readonly service?: string;
+  readonly wait?: "live" | "drained";
+  readonly force: boolean;
+  readonly json: boolean;
+}
+
+export async function restartCommand(options: RestartOptions, terminal: Terminal): Promise<number> {
+  const client = connectTo(options.socket);
+  const chosen = await chooseService(client, options, terminal);
+  if (typeof chosen === "number") return chosen;
+  if (options.wait === undefined) return await ask(client, chosen.service, options, terminal);
+  // Subscribed before the request, or its first steps would be missed.
+  const events = await client.events();
+  if (events.kind !== "ok") return reportFailure(events, terminal, options.json);
+  try {
+    return await askAndFollow(client, chosen.service, options.wait, options, events.value, terminal);
+  } finally {
+    events.value.close();
+  }
+}
+
+async function chooseService(
+  client: Client,
+  options: RestartOptions,
+  terminal: Terminal,
+): Promise<{ readonly service: string } | number> {
+  if (options.service !== undefined) return { service: options.service };
+  const status = await client.status();
+  if (status.kind !== "ok") return reportFailure(status, terminal, options.json);
+  const services = Object.keys(status.value.services);
+  if (services.length === 1) return { service: services[0]! };
+  terminal.err(`error: several services run, expected --service and one of: ${services.join(", ")}\n`);
+  return exitCode.usage;
+}
+
+async function ask(client: Client, service: string, options: RestartOptions, terminal: Terminal): Promise<number> {
+  const answer = await client.restart(service, { wait: "accepted", force: options.force });
+  if (answer.kind !== "ok") return reportFailure(answer, terminal, options.json);
+  const { request } = answer.value;
+  terminal.out(
+    options.json ? `${JSON.stringify(answer.value)}\n` : `accepted: service ${service}, request ${request}\n`,
+  );
+  return exitCode.ok;
+}
+
+async function askAndFollow(
+  client: Client,
+  service: string,
+  wait: "live" | "drained",
+  options: RestartOptions,
+  events: EventStream,
+  terminal: Terminal,
+): Promise<number> {
+  const answer = await client.restart(service, { wait: "accepted", force: options.force });
+  if (answer.kind !== "ok") return reportFailure(answer, terminal, options.json);
+  const { request } = answer.value;
+  const outcomeOf = followRequest(service, request, wait);
+  const phaseOf = followPhases(service, request);
+  const progress = options.json ? undefined : openProgress(terminal);
+  let outcome: Outcome | undefined;
+  for await (const record of events.records) {
+    const phase = phaseOf(record);
+    if (phase !== undefined) progress?.step(phase.done, phase.next);
+    outcome = outcomeOf(record);
+    if (outcome !== undefined) break;
+  }
+  progress?.end();
+  return report(service, request, outcome, options, terminal);
+}
+
+function report(
+  service: string,
+  request: string,
+  outcome: Outcome | undefined,
+  options: RestartOptions,
+  terminal: Terminal,
+): number {
+  const paint = painter(terminal.colour);
+  if (outcome === undefined) {
+    const why = `the supervisor at ${options.socket} ended before request ${request} had an outcome`;
+    return reportFailure({ kind: "absent", why }, terminal, options.json);
+  }
+  if (outcome.kind === "refused") {
+    const { name, detail } = outcome.refusal;
+    if (options.json) {
+      terminal.out(`${JSON.stringify({ service, request, outcome: "refused", refusal: name, detail })}\n`);
+    }
+    terminal.err(`${paint("red", "refused")} (${name}): ${oneLine(detail)}\n`);
+    return exitCode.refused;
+  }
+  const { kind, ...values } = outcome;
+  if (options.json) terminal.out(`${JSON.stringify({ service, request, outcome: kind, ...values })}\n`);
+  else if (outcome.kind === "live") {
+    const what = `epoch ${outcome.to} is LIVE after ${showMs(outcome.tookMs)}, epoch ${outcome.from} drains`;
+    terminal.out(`${paint("green", "done")}: ${what}\n`);
+  } else if (outcome.kind === "drained") {
+    terminal.out(`${paint("green", "done")}: epoch ${outcome.to} serves, epoch ${outcome.from} has ended\n`);
+  }
+  return exitCode.ok;
+}

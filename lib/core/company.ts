@@ -1,0 +1,71 @@
+// Owns: living beside another pod's supervisor: heartbeat, looking out for a successor, the handoff lock's release.
+// Must not: decide what a successor means for the phase; yielding.ts does.
+
+import type { Draft } from "./draft.ts";
+import type { Epoch } from "./epoch.ts";
+import type { Sighting } from "./sighting.ts";
+import type { Phase, State } from "./state.ts";
+import { HEARTBEAT_MS, LOOK_MS } from "./bounds.ts";
+import { readyEpoch } from "./ready.ts";
+
+/** The epoch that is told to other pods: only one that serves. */
+export function publishedEpoch(phase: Phase): Epoch | undefined {
+  return phase.kind === "serving" ? phase.epoch : phase.kind === "replacing" ? phase.from : undefined;
+}
+
+/** Called after every step where the base id is shared. */
+export function keepCompany(d: Draft, before: State): void {
+  if (!d.settings.crossPod) return;
+  const { phase } = d.state;
+  const was = publishedEpoch(before.phase);
+  const is = publishedEpoch(phase);
+  const wasReady = readyEpoch(before) !== undefined;
+  if (is !== undefined && (is.attempt !== was?.attempt || (readyEpoch(d.state) !== undefined) !== wasReady)) publish(d);
+  if (is !== undefined && was === undefined) d.timer("look", LOOK_MS);
+  if (is === undefined && was !== undefined) d.stopTimers("heartbeat");
+  if (d.state.handoffLock && !needsLock(phase)) {
+    d.set({ handoffLock: false });
+    d.do({ kind: "release_handoff_lock" });
+  }
+}
+
+export function publish(d: Draft): void {
+  const epoch = publishedEpoch(d.state.phase);
+  if (epoch === undefined) return;
+  const ready = readyEpoch(d.state) !== undefined;
+  d.do({ kind: "publish", epoch: epoch.number, ready, admin: epoch.plan.admin, envoyVersion: epoch.version });
+  d.timer("heartbeat", HEARTBEAT_MS);
+}
+
+/** Looks for a successor of another pod, and goes on looking. */
+export function lookOut(d: Draft, newest: Epoch): void {
+  d.do({ kind: "look", admin: newest.plan.admin, probeLock: true });
+  d.timer("look", LOOK_MS);
+}
+
+/** From before a spawn until LIVE, or until the dead child is reaped and the flag it left is cleared. */
+function needsLock(phase: Phase): boolean {
+  switch (phase.kind) {
+    case "detecting":
+    case "starting":
+      return true;
+    case "replacing":
+      return phase.step.kind !== "preflight" && phase.step.kind !== "awaiting_control_plane";
+    case "yielding":
+      return phase.mending !== undefined;
+    case "idle":
+    case "pausing":
+    case "serving":
+    case "stopping":
+    case "superseded":
+    case "ended":
+      return false;
+  }
+}
+
+/** A parent socket of the next number, where none of this supervisor's own can have it. */
+export function hasForeignSuccessor(state: State, epoch: Epoch, seen: Sighting): boolean {
+  const slot = (epoch.number + 1) % 3;
+  const ownInSlot = state.leaving.some(({ epoch: { number } }) => number % 3 === slot);
+  return !ownInSlot && seen.slots.includes(slot);
+}

@@ -1,0 +1,166 @@
+// Owns: an epoch with another pod's successor attached, and the supervisor that is left when the protocol has ended it.
+// Must not: ever signal that epoch: its protocol ends it.
+
+import type { Event } from "./event.ts";
+import type { Draft } from "./draft.ts";
+import type { Epoch, Exit } from "./epoch.ts";
+import type { Sighting } from "./sighting.ts";
+import type { Predecessor, Superseded, Yielding } from "./state.ts";
+import { LOOK_MS, READY_HANDOVER_MS, VANISHED_MS } from "./bounds.ts";
+import { enterServing, exited, predecessorEnded } from "./arrive.ts";
+import { begin, newestDied } from "./comeback.ts";
+import { hasForeignSuccessor, lookOut } from "./company.ts";
+import { beginDetecting } from "./detecting.ts";
+import { planRecovery, tellRepair } from "./failing.ts";
+import { refusal } from "./refusal.ts";
+import { end, resumeStop } from "./stopping.ts";
+import { dropPending } from "./triggers.ts";
+
+export function enterYielding(
+  d: Draft,
+  from: { readonly epoch: Epoch; readonly predecessor: Predecessor | undefined; readonly stop: Yielding["stop"] },
+): void {
+  const to = from.epoch.number + 1;
+  dropPending(d, refusal("superseded", `epoch ${to} of another supervisor takes over from epoch ${from.epoch.number}`));
+  d.stopTimers("watchdog", "poll", "deadline", "retry", "backoff", "drain", "connections", "pre_drain", "kill");
+  d.set({ retry: undefined });
+  d.say({ kind: "successor_attached", epoch: from.epoch.number, to });
+  d.to({
+    kind: "yielding",
+    ...from,
+    sinceMs: d.nowMs,
+    successorLive: false,
+    vanishedSinceMs: undefined,
+    own: false,
+    mending: undefined,
+  });
+  d.timer("look", LOOK_MS);
+}
+
+export function yielding(d: Draft, phase: Yielding, event: Event): void {
+  switch (event.kind) {
+    case "child_exited":
+      if (event.attempt === phase.epoch.attempt) return ended(d, phase, event.exit);
+      if (event.attempt !== phase.predecessor?.epoch.attempt) return;
+      predecessorEnded(d, phase.predecessor, event.exit, phase.epoch.number);
+      return d.to({ ...phase, predecessor: undefined });
+    case "sighted":
+      return sighted(d, phase, event.sighting);
+    case "handoff_lock":
+      if (event.attempt !== phase.epoch.attempt || phase.mending !== "locking") return;
+      // Somebody is starting again: that one is waited for.
+      if (!event.taken) return d.to({ ...phase, vanishedSinceMs: undefined, mending: undefined });
+      d.to({ ...phase, mending: "repairing" });
+      return d.do({ kind: "repair_segment", attempt: phase.epoch.attempt });
+    case "segment_repaired":
+      if (event.attempt !== phase.epoch.attempt || phase.mending !== "repairing") return;
+      tellRepair(d, event.outcome);
+      return back(d, phase);
+    case "timer":
+      if (event.name === "look") lookOut(d, phase.epoch);
+      return;
+    default:
+      return;
+  }
+}
+
+function sighted(d: Draft, phase: Yielding, seen: Sighting): void {
+  const { epoch } = phase;
+  const published = seen.owner !== undefined && !seen.mine && seen.owner.epoch > epoch.number;
+  const answers = seen.identity?.state === "LIVE" && seen.identity.epoch > epoch.number;
+  const successorLive = phase.successorLive || published || answers;
+  if (hasForeignSuccessor(d.state, epoch, seen) || seen.handoffUnderWay === true) {
+    return d.to({ ...phase, successorLive, vanishedSinceMs: undefined });
+  }
+  if (phase.mending !== undefined) return;
+  const vanishedSinceMs = phase.vanishedSinceMs ?? d.nowMs;
+  const own = seen.identity?.epoch === epoch.number;
+  d.to({ ...phase, successorLive, vanishedSinceMs, own });
+  // Its supervisor is given the time to start it again.
+  if (d.nowMs - vanishedSinceMs < VANISHED_MS) return;
+  d.say({ kind: "successor_vanished", epoch: epoch.number + 1, wasLive: successorLive });
+  d.to({ ...phase, successorLive, vanishedSinceMs, own, mending: "locking" });
+  d.do({ kind: "take_handoff_lock", attempt: epoch.attempt, waitMs: 0 });
+}
+
+/** The successor is gone for good. One that was LIVE has closed this epoch's listeners: it is revived in its place. */
+function back(d: Draft, phase: Yielding): void {
+  const { epoch, predecessor, stop, successorLive } = phase;
+  if (stop !== undefined) return resumeStop(d, { ...stop, newest: epoch, predecessor });
+  if (!successorLive) {
+    enterServing(d, {
+      epoch,
+      predecessor,
+      health: phase.own
+        ? { kind: "answering" }
+        : { kind: "admin_lost", sinceMs: d.nowMs, recoveries: 0, unwellSinceMs: undefined },
+    });
+    return planRecovery(d);
+  }
+  const handoff = {
+    id: d.state.handoffs + 1,
+    source: "recovery",
+    requests: [],
+    when: "always",
+    force: true,
+    tries: 0,
+    beganAtMs: d.nowMs,
+  } as const;
+  d.set({ handoffs: handoff.id });
+  begin(d, {
+    cause: "revival",
+    number: epoch.number + 1,
+    plan: epoch.plan,
+    parent: { epoch, handoff, drainsSinceMs: phase.sinceMs, revivals: 0 },
+    foreign: undefined,
+    gapSinceMs: phase.vanishedSinceMs ?? d.nowMs,
+    tries: 0,
+  });
+}
+
+function ended(d: Draft, phase: Yielding, exit: Exit): void {
+  d.say(exited(d, phase.epoch, exit, "predecessor"));
+  supersede(d, phase.epoch, exit, phase.stop);
+}
+
+/** The newest exited by itself: by protocol, if a successor is there to see; the next look tells. */
+export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["stop"]): void {
+  d.stopTimers("watchdog", "poll", "deadline", "retry", "backoff", "kill");
+  if (stop !== undefined) return end(d, 0, stop.reason);
+  d.to({
+    kind: "superseded",
+    epoch,
+    exit,
+    sinceMs: d.nowMs,
+    verified: false,
+    markerHeld: true,
+    vanishedSinceMs: undefined,
+  });
+  d.do({ kind: "look", admin: epoch.plan.admin, probeLock: true });
+  d.timer("look", LOOK_MS);
+}
+
+export function superseded(d: Draft, phase: Superseded, event: Event): void {
+  if (event.kind === "timer" && event.name === "look") return lookOut(d, phase.epoch);
+  if (event.kind !== "sighted") return;
+  const seen = event.sighting;
+  const { epoch } = phase;
+  const isThere = seen.slots.length > 0 || seen.handoffUnderWay === true;
+  if (!phase.verified) {
+    if (!isThere) return newestDied(d, epoch, phase.exit, undefined);
+    const policy = d.settings.whenSuperseded;
+    d.say({ kind: "superseded", epoch: epoch.number, successor: epoch.number + 1, policy });
+    dropPending(d, refusal("superseded", `epoch ${epoch.number + 1} of another supervisor serves`));
+    // Outside pods nobody would start this supervisor again.
+    if (policy === "exit") return end(d, 0, `succeeded by epoch ${epoch.number + 1} of another supervisor`);
+  }
+  const isReady = seen.owner !== undefined && !seen.mine && seen.owner.ready && seen.owner.epoch > epoch.number;
+  const markerHeld = phase.markerHeld && !isReady && d.nowMs - phase.sinceMs < READY_HANDOVER_MS;
+  if (isThere) return d.to({ ...phase, verified: true, markerHeld, vanishedSinceMs: undefined });
+  const vanishedSinceMs = phase.vanishedSinceMs ?? d.nowMs;
+  if (d.nowMs - vanishedSinceMs < VANISHED_MS) {
+    return d.to({ ...phase, verified: true, markerHeld: false, vanishedSinceMs });
+  }
+  d.say({ kind: "successor_vanished", epoch: epoch.number + 1, wasLive: true });
+  beginDetecting(d, 0);
+}

@@ -1,0 +1,206 @@
+// Owns: the words of a transcript: input lines to events, steps to text. Must not: read files or compare.
+
+import type { Effect } from "../../lib/core/effect.ts";
+import type { Exit, Plan } from "../../lib/core/epoch.ts";
+import type { Content, Happening, Inventory, Subject, TimerName } from "../../lib/core/event.ts";
+import type { Fact } from "../../lib/core/fact.ts";
+import { isReady } from "../../lib/core/ready.ts";
+import { refusal, type RefusalName } from "../../lib/core/refusal.ts";
+import type { Settings } from "../../lib/core/settings.ts";
+import type { State } from "../../lib/core/state.ts";
+import { view } from "../../lib/core/view.ts";
+
+export function plan(name: string): Plan {
+  const [bootstrap = "", binary = "x0"] = name.split("+");
+  return {
+    key: `${bootstrap}+${binary}`,
+    bootstrapDigest: bootstrap,
+    binaryDigest: binary,
+    bootstrapPath: `/state/${bootstrap}`,
+    binaryPath: "/envoy",
+    admin: { kind: "tcp", host: "127.0.0.1", port: 9901 },
+  };
+}
+
+/**
+ *     passed ATTEMPT PLAN [cached]        refused ATTEMPT NAME [PLAN]
+ *     spawned ATTEMPT                     spawn_failed ATTEMPT
+ *     exit ATTEMPT CODE|SIGNAL            repaired ATTEMPT clean|cleared|failed
+ *     identity ATTEMPT EPOCH STATE [asked MS ago]
+ *     silent ATTEMPT refused|timeout [asked MS ago]
+ *     inventory ATTEMPT none | inventory ATTEMPT LISTENERS CLUSTERS [away|connected]
+ *     connections ATTEMPT none | connections ATTEMPT ACTIVE TOTAL
+ *     vitals ATTEMPT alive|dead           drained ATTEMPT ok|no
+ *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
+ *     hup | request NAME [force] | stop SOURCE | reopen | start | marker ok|PROBLEM...
+ */
+export function happening(line: string, nowMs: number): Happening {
+  const [word = "", ...args] = line.split(" ");
+  const attempt = Number(args[0]);
+  const rest = (from: number) => args.slice(from).join(" ");
+  switch (word) {
+    case "start":
+      return { kind: "start" };
+    case "hup":
+      return trigger("signal", [], false);
+    case "request":
+      return trigger("api", [args[0] ?? ""], args[1] === "force");
+    case "stop":
+      return { kind: "stop", source: rest(0) };
+    case "reopen":
+      return { kind: "reopen_logs" };
+    case "passed":
+      return { kind: "preflight_passed", attempt, plan: plan(args[1] ?? ""), cached: args[2] === "cached" };
+    case "refused": {
+      const why = refusal(args[1] as RefusalName, "for a reason");
+      if (args[2] === undefined) return { kind: "preflight_refused", attempt, refusal: why };
+      const { bootstrapDigest, binaryDigest } = plan(args[2]);
+      return { kind: "preflight_refused", attempt, refusal: why, looked: { bootstrapDigest, binaryDigest } };
+    }
+    case "spawned":
+      return { kind: "spawned", attempt, pid: 1000 + attempt };
+    case "spawn_failed":
+      return { kind: "spawn_failed", attempt, refusal: refusal("spawn_failed", "no memory") };
+    case "exit":
+      return { kind: "child_exited", attempt, exit: exit(args[1] ?? "0") };
+    case "identity": {
+      const identity = {
+        epoch: Number(args[1]),
+        state: args[2] as "LIVE",
+        version: "x/1.40.0/Clean/RELEASE/BoringSSL",
+        hotRestartVersion: "11.104",
+      };
+      return { kind: "identity", attempt, askedAtMs: asked(args, nowMs), answer: { kind: "answered", identity } };
+    }
+    case "silent": {
+      const why = args[1] as "refused";
+      return { kind: "identity", attempt, askedAtMs: asked(args, nowMs), answer: { kind: "silent", why, detail: why } };
+    }
+    case "inventory":
+      return { kind: "inventory", attempt, inventory: inventory(args) };
+    case "connections": {
+      const connections = args[1] === "none" ? undefined : { active: Number(args[1]), total: Number(args[2]) };
+      return { kind: "connections", attempt, connections };
+    }
+    case "vitals":
+      return { kind: "vitals", attempt, alive: args[1] === "alive", detail: `process is ${args[1]}` };
+    case "drained":
+      return { kind: "drain_answered", attempt, ok: args[1] === "ok", detail: "connection refused" };
+    case "repaired": {
+      const kind = args[1] as "clean" | "cleared" | "failed";
+      const outcome = kind === "failed" ? { kind, detail: "permission denied" } : { kind };
+      return { kind: "segment_repaired", attempt, outcome };
+    }
+    case "marker":
+      return { kind: "marker", problem: args[0] === "ok" ? undefined : rest(0) };
+    case "watch":
+      return { kind: "watch", subject: args[0] as Subject, mode: args[1] as "polling", why: rest(2) };
+    case "content": {
+      const content: Content = args[1] === "unusable"
+        ? { kind: "unusable", problem: rest(2) }
+        : { kind: "usable", digest: args[1] ?? "" };
+      return { kind: "content", subject: args[0] as Subject, content, jitter: 0.5 };
+    }
+    default:
+      throw new Error(`no such word in a transcript: ${line}`);
+  }
+}
+
+function trigger(source: "signal" | "api", requests: readonly string[], force: boolean): Happening {
+  return { kind: "trigger", trigger: { source, requests, when: "always", force, jitter: 0.5 } };
+}
+
+function exit(word: string): Exit {
+  return /^\d+$/.test(word) ? { code: Number(word) } : { code: word === "SIGKILL" ? 137 : 134, signal: word };
+}
+
+function asked(args: readonly string[], nowMs: number): number {
+  const at = args.indexOf("asked");
+  return at < 0 ? nowMs : nowMs - Number(args[at + 1]);
+}
+
+function inventory(args: readonly string[]): Inventory | undefined {
+  if (args[1] === "none") return undefined;
+  const counts = { listeners: Number(args[1]), clusters: Number(args[2]) };
+  return args[3] === undefined ? counts : { ...counts, controlPlaneConnected: args[3] === "connected" };
+}
+
+export const DEFAULTS: Settings = {
+  debounceMs: 500,
+  debounceMaxMs: 5_000,
+  drainTimeMs: 30_000,
+  parentShutdownTimeMs: 45_000,
+  liveTimeoutMs: 60_000,
+  watchdogMs: 3_000,
+  markerRefreshMs: 2_000,
+  minGapMs: "parent_shutdown_time",
+  onCrash: "exit",
+  crashBudget: 3,
+  crashWindowMs: 600_000,
+  onLostAdmin: "handoff",
+  onHang: "report",
+  preDrainDelayMs: 0,
+  controlPlaneWaitMs: 30_000,
+  rollbackWithinMs: 0,
+  retryLimit: 3,
+  retryBackoffMs: 5_000,
+  jitterMs: 0,
+};
+
+/** `onCrash=restart minGapMs=0` */
+export function settings(words: readonly string[]): Settings {
+  const changed = words.map((word) => {
+    const [name = "", value = ""] = word.split("=");
+    if (!(name in DEFAULTS)) throw new Error(`no such setting: ${name}`);
+    return [name, /^\d+$/.test(value) ? Number(value) : value];
+  });
+  return { ...DEFAULTS, ...Object.fromEntries(changed) };
+}
+
+/** Where the service is, who lives, and which timers run. */
+export function stateLine(state: State, nowMs: number, timers: ReadonlyMap<TimerName, number>): string {
+  const { phase, step, epochs, waiting } = view(state, nowMs);
+  const who = epochs.map(({ epoch, attempt, role }) => `${role} ${epoch} (${attempt})`).join(", ");
+  const running = [...timers.keys()].sort().join(" ");
+  return [
+    step === undefined ? phase : `${phase} ${step}`,
+    isReady(state) ? "Ready" : "not ready",
+    who === "" ? "nobody" : who,
+    ...(waiting === undefined ? [] : [`waiting: ${waiting.sources.join(" ")}`]),
+    `timers: ${running === "" ? "none" : running}`,
+  ].join(" | ");
+}
+
+/** Cleared timers show in the state line only. */
+export function effectLine(effect: Effect): string | undefined {
+  switch (effect.kind) {
+    case "clear_timer":
+      return undefined;
+    case "set_timer":
+      return `timer ${effect.name} ${effect.afterMs} ms`;
+    default:
+      return words(effect);
+  }
+}
+
+export function factLine(fact: Fact): string {
+  return words(fact);
+}
+
+function words({ kind, ...rest }: Effect | Fact): string {
+  const fields = Object.entries(rest).filter(([name]) => name !== "admin").map(([name, value]) => {
+    const text = valueText(value);
+    return text === "" ? [] : `${name}=${text}`;
+  });
+  return [kind, ...fields.flat()].join(" ");
+}
+
+function valueText(value: unknown): string {
+  if (Array.isArray(value)) return value.join(",");
+  if (typeof value !== "object" || value === null) return String(value);
+  if ("key" in value) return String(value.key);
+  if ("detail" in value && "name" in value) return `"${value.name}: ${value.detail}"`;
+  if ("signal" in value) return String(value.signal);
+  if ("code" in value) return String(value.code);
+  return JSON.stringify(value);
+}

@@ -1,0 +1,101 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { type AdminFound, type Bootstrap, parseBootstrap } from "../../../lib/adapters/bootstrap.ts";
+
+function adminOf(bootstrap: Bootstrap): AdminFound {
+  if (bootstrap.kind !== "parsed") throw new Error(JSON.stringify(bootstrap));
+  return bootstrap.admin;
+}
+
+function addressOf(text: string, path?: string, configYaml?: string) {
+  const admin = adminOf(parseBootstrap(text, path ?? "envoy.yaml", configYaml));
+  return admin.kind === "found" ? admin.address : admin.why;
+}
+
+const socket = (address: string, port: string) =>
+  `admin: {address: {socket_address: {address: "${address}", port_value: ${port}}}}`;
+
+Deno.test("parseBootstrap: admin on TCP, in YAML and in JSON, in both spellings of proto JSON", () => {
+  const expected = { kind: "tcp", host: "127.0.0.1", port: 9901 };
+  deepStrictEqual(addressOf(socket("127.0.0.1", "9901")), expected);
+  deepStrictEqual(addressOf(socket("127.0.0.1", '"9901"')), expected);
+  const camel = { admin: { address: { socketAddress: { address: "127.0.0.1", portValue: 9901 } } } };
+  deepStrictEqual(addressOf(JSON.stringify(camel), "envoy.json"), expected);
+  deepStrictEqual(addressOf(JSON.stringify(camel), "envoy.yaml"), expected);
+});
+
+Deno.test("parseBootstrap: admin on a unix socket", () => {
+  deepStrictEqual(addressOf("admin: {address: {pipe: {path: /run/a.sock}}}"), { kind: "unix", path: "/run/a.sock" });
+});
+
+Deno.test("parseBootstrap: an address for all interfaces is reached by loopback", () => {
+  deepStrictEqual(addressOf(socket("0.0.0.0", "1")), { kind: "tcp", host: "127.0.0.1", port: 1 });
+  deepStrictEqual(addressOf(socket("::", "1")), { kind: "tcp", host: "::1", port: 1 });
+  deepStrictEqual(addressOf(socket("0:0:0:0:0:0:0:0", "1")), { kind: "tcp", host: "::1", port: 1 });
+  deepStrictEqual(addressOf(socket("::1", "1")), { kind: "tcp", host: "::1", port: 1 });
+});
+
+Deno.test("parseBootstrap: says why there is no admin address", () => {
+  strictEqual(addressOf("static_resources: {}"), "it has no admin");
+  strictEqual(addressOf("admin: {}"), "its admin has no address");
+  match(String(addressOf(socket("127.0.0.1", "0"))), /port_value is 0/);
+  match(String(addressOf("admin: {address: {socket_address: {address: 127.0.0.1}}}")), /port_value is 0/);
+  match(String(addressOf(socket("127.0.0.1", "99999"))), /port_value is 99999/);
+  match(String(addressOf('admin: {address: {pipe: {path: "@abstract"}}}')), /abstract socket @abstract/);
+  match(String(addressOf("admin: {address: {envoy_internal_address: {}}}")), /neither/);
+});
+
+Deno.test("parseBootstrap: --config-yaml wins over the file, as in Envoy", () => {
+  deepStrictEqual(addressOf(socket("127.0.0.1", "1"), "a.yaml", socket("127.0.0.1", "2")), {
+    kind: "tcp",
+    host: "127.0.0.1",
+    port: 2,
+  });
+  deepStrictEqual(addressOf(socket("127.0.0.1", "1"), "a.yaml", "node: {id: a}"), {
+    kind: "tcp",
+    host: "127.0.0.1",
+    port: 1,
+  });
+});
+
+Deno.test("parseBootstrap: goes by the extension, as Envoy does", () => {
+  const yaml = socket("127.0.0.1", "1");
+  for (const path of ["a.yaml", "a.yml", "a.YAML"]) strictEqual(parseBootstrap(yaml, path).kind, "parsed", path);
+  for (const path of ["a.json", "a.conf", "a"]) strictEqual(parseBootstrap(yaml, path).kind, "malformed", path);
+  strictEqual(parseBootstrap("admin {}", "a.pb_text").kind, "opaque");
+  strictEqual(parseBootstrap("", "a.pb").kind, "opaque");
+});
+
+Deno.test("parseBootstrap: one line about what is malformed", () => {
+  for (const text of ["admin: {address\n", "a: b: c", "\tadmin: 1", "just text", "- 1"]) {
+    const result = parseBootstrap(text, "a.yaml");
+    strictEqual(result.kind, "malformed", text);
+    if (result.kind === "malformed") match(result.problem, /^not (YAML|a YAML map).*$/);
+  }
+  const json = parseBootstrap("{", "a.json");
+  if (json.kind !== "malformed") throw new Error("taken");
+  match(json.problem, /not JSON/);
+  match(JSON.stringify(parseBootstrap("{}", "a.json", "a: b: c")), /--config-yaml: not YAML/);
+});
+
+Deno.test("parseBootstrap: what Envoy may take is left to Envoy", () => {
+  strictEqual(parseBootstrap(`${socket("127.0.0.1", "1")}\nnode: {id: a}\nnode: {id: b}`, "a.yaml").kind, "parsed");
+  const anchors = `node: &n {id: a}\nlist: [${Array(200).fill("*n").join(",")}]\n${socket("127.0.0.1", "1")}`;
+  strictEqual(parseBootstrap(anchors, "a.yaml").kind, "parsed");
+});
+
+Deno.test("parseBootstrap: the files that Envoy reads, and none that it writes or listens on", () => {
+  const text = `
+admin: {access_log: [{typed_config: {path: /var/log/admin}}], address: {pipe: {path: /run/admin.sock}}}
+dynamic_resources: {cds_config: {path_config_source: {path: /etc/cds.yaml, watched_directory: {path: /etc}}}}
+static_resources:
+  listeners:
+  - address: {pipe: {path: /run/listener.sock}}
+    filter_chains:
+    - filters: [{typed_config: {access_log: [{typed_config: {path: /var/log/access}}]}}]
+      transport_socket: {typed_config: {common_tls_context: {tls_certificates: [
+        {certificate_chain: {filename: cert.pem}, private_key: {filename: /etc/key.pem}}, {private_key: {filename: /etc/key.pem}}]}}}
+`;
+  const parsed = parseBootstrap(text, "a.yaml", "stats_config: {file: {filename: /etc/more}}");
+  if (parsed.kind !== "parsed") throw new Error(JSON.stringify(parsed));
+  deepStrictEqual([...parsed.namedFiles].sort(), ["/etc", "/etc/cds.yaml", "/etc/key.pem", "/etc/more", "cert.pem"]);
+});

@@ -1,0 +1,69 @@
+// Owns: an API server on a socket of its own, for a test, and raw questions to it. Must not: outlive the test.
+
+import { type ApiLimits, startApi } from "../../../lib/api/server.ts";
+import type { ShellFact } from "../../../lib/observe/shell_fact.ts";
+import { tempDir } from "../../support/tempdir.ts";
+import { FakeControl } from "./fake_control.ts";
+
+export interface Serving extends AsyncDisposable {
+  readonly path: string;
+  readonly directory: string;
+  readonly control: FakeControl;
+  readonly told: readonly ShellFact[];
+  close(): Promise<void>;
+}
+
+export async function serve(limits: Partial<ApiLimits> = {}, control = new FakeControl()): Promise<Serving> {
+  const dir = tempDir();
+  const path = dir.at("api.sock");
+  const told: ShellFact[] = [];
+  const closeApi = await startApi({ path, control, limits, log: { shell: (fact) => void told.push(fact) } });
+  if (closeApi === undefined) throw new Error(`no API: ${JSON.stringify(told)}`);
+  let closed: Promise<void> | undefined;
+  const close = () => closed ??= closeApi();
+  return {
+    path,
+    directory: dir.path,
+    control,
+    told,
+    close,
+    async [Symbol.asyncDispose]() {
+      await close();
+      await dir[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Sends bytes as they are and reads until the server closes. */
+export async function sendRaw(path: string, text: string): Promise<string> {
+  const connection = await Deno.connect({ transport: "unix", path });
+  try {
+    await connection.write(new TextEncoder().encode(text));
+    return await new Response(connection.readable).text();
+  } catch (error) {
+    // What was already sent when the server closed may come back as a reset.
+    if (error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.BrokenPipe) return "";
+    throw error;
+  } finally {
+    try {
+      connection.close();
+    } catch { /* The stream has closed it. */ }
+  }
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+export async function request(path: string, method: string, target: string, headers = ""): Promise<HttpAnswer> {
+  const text = await sendRaw(path, `${method} ${target} HTTP/1.1\r\nhost: x\r\n${headers}\r\n`);
+  const [head = "", ...body] = text.split("\r\n\r\n");
+  const [statusLine = "", ...lines] = head.split("\r\n");
+  const fields = lines.map((line): [string, string] => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon), line.slice(colon + 1).trim()];
+  });
+  return { status: Number(statusLine.split(" ")[1]), headers: new Headers(fields), body: body.join("\r\n\r\n") };
+}
