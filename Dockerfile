@@ -3,11 +3,11 @@
 #
 #   docker build -t epochd .
 #
-# BUILD_IMAGE   Debian or Ubuntu (of the target's architecture). One that has the toolchain in /opt/epochd-tools already (what
-#               tools/setup.py --compile makes) needs no network.
-# BASE_IMAGE    scratch, or a base of glibc such as distroless/cc, where the system's parts are to come from there.
+# BUILD_IMAGE   Debian or Ubuntu. One that has the toolchain in /opt/epochd-tools already (tools/setup.py --compile makes it, with
+#               TOOLS_DIR=/opt/epochd-tools) is used without a package manager and without a network.
+# BASE_IMAGE    `system`, the glibc of BUILD_IMAGE and nothing else, or an image with a glibc of its own, such as distroless/cc.
 ARG BUILD_IMAGE=debian:12-slim
-ARG BASE_IMAGE=scratch
+ARG BASE_IMAGE=system
 
 FROM ${BUILD_IMAGE} AS build
 ENV TOOLS_DIR=/opt/epochd-tools DENO_TLS_CA_STORE=system,mozilla
@@ -26,8 +26,11 @@ COPY lib lib
 COPY tools tools
 RUN "$TOOLS_DIR/bin/deno" run --allow-all --quiet tools/image_root.ts /image
 
+FROM scratch AS system
+COPY --from=build /image/system/ /
+
 FROM ${BASE_IMAGE}
-COPY --from=build /image/ /
+COPY --from=build /image/program/ /
 USER 65532:65532
 ENTRYPOINT ["/usr/local/lib/epochd/epochd"]
 CMD ["--help"]

@@ -72,7 +72,8 @@ export function formatProbe(figures: readonly ProbeFigure[]): string {
     `${figure.wallByTrue.toFixed(2)}x`,
     `${figure.cpuUs.toFixed(0)} us`,
     `${figure.cpuByTrue.toFixed(2)}x`,
-    `${(figure.rssBytes / 1e6).toFixed(2)} MB`,
+    // Of a process this small the kernel's counter shows nothing; its smaps say 52 kB.
+    figure.rssBytes === 0 ? "< 0.1 MB" : `${(figure.rssBytes / 1e6).toFixed(1)} MB`,
     String(figure.runs),
   ]);
   const head = ["command", "size", "wall", "by true", "CPU", "by true", "RSS", "runs"];

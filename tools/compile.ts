@@ -19,7 +19,10 @@ const PROGRAMS = [
 ] as const;
 const NATIVE_PROBE = "epochd-probe";
 const LIBRARY = "libgcc_s.so.1";
-const LIBRARY_DIRS = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
+const TRIPLET = `${Deno.build.arch}-linux-gnu`;
+const LIBRARY_DIRS = [`/lib/${TRIPLET}`, `/usr/lib/${TRIPLET}`, "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
+/** How `ldconfig -p` marks what is for this processor. */
+const LIBRARY_MARK = Deno.build.arch === "aarch64" ? "AArch64" : "x86-64";
 const INPUTS = ["main.ts", "probe.ts", "lib", "deno.json", "deno.lock", "tools/compile.ts", "tools/native_probe.ts"];
 
 /** Returns true when it built, false when dist/ was current. */
@@ -41,7 +44,7 @@ export async function compile(): Promise<boolean> {
   await Deno.mkdir(work);
   // One after the other: two that bundle for the first time get in each other's way where Deno keeps its esbuild.
   for (const { entry, executable } of PROGRAMS) await build(entry, join(work, executable), toolchain);
-  await buildNativeProbe(join(work, NATIVE_PROBE));
+  await buildNativeProbe(join(work, NATIVE_PROBE), `${Deno.build.arch}-linux-musl`);
   await Deno.copyFile(library, join(work, LIBRARY));
   const digests = await Promise.all(programFiles.map(async (name) => [name, await sha256Of(join(work, name))]));
   await Deno.writeTextFile(join(work, manifestName), formatManifest(Object.fromEntries(digests) as Manifest));
@@ -86,6 +89,8 @@ async function build(entry: string, output: string, { bundler, compiler, denort 
   await run(bundler, ["bundle", "--quiet", "--code-splitting", "--outdir", bundle, entry]);
   // No code cache: it would be read from a guessable name in /tmp, by a supervisor that often is root.
   const flags = ["--quiet", "--allow-all", "--no-check", "--no-config", "--no-lock", "--no-code-cache"];
+  // V8 would let the space of young objects grow to 16 MB and more, and keep it: docs/adr/0005-footprint.md.
+  flags.push("--v8-flags=--max-semi-space-size=1");
   const main = join(bundle, entry.replace(/\.ts$/, ".js"));
   await run(compiler, ["compile", ...flags, "--output", output, main], { DENORT_BIN: denort });
 }
@@ -94,7 +99,7 @@ async function build(entry: string, output: string, { bundler, compiler, denort 
 async function findLibrary(): Promise<string> {
   const asked = await outputOf("gcc", [`-print-file-name=${LIBRARY}`]);
   const cached = await outputOf("ldconfig", ["-p"]);
-  const fromCache = cached.split("\n").filter((line) => line.includes(LIBRARY) && line.includes("x86-64"));
+  const fromCache = cached.split("\n").filter((line) => line.includes(LIBRARY) && line.includes(LIBRARY_MARK));
   const candidates = [
     asked.trim(),
     ...fromCache.map((line) => line.split("=>").at(-1)!.trim()),
@@ -113,6 +118,7 @@ async function digestOf({ compiler, denort }: Toolchain, library: string): Promi
     const name = relative(projectDir, path);
     const text = await Deno.readTextFile(path);
     refuseLazyPackage(name, text);
+    refuseWholeZod(name, text);
     hash.update(`${name}\0${text}\0`);
   }
   for (const path of [compiler, denort, zig, library]) {
@@ -129,6 +135,13 @@ function refuseLazyPackage(name: string, text: string): void {
     throw new Error(
       `${name} imports "${found}" lazily: import it statically in a file of its own, and that file lazily`,
     );
+  }
+}
+
+/** By its `z`, zod comes with the messages of forty languages: 20 ms of every start, 5 MB of memory. */
+function refuseWholeZod(name: string, text: string): void {
+  if (/\bimport \{[^}]*\bz\b[^}]*\} from "zod"/.test(text)) {
+    throw new Error(`${name} imports { z } from "zod": write import * as z from "zod"`);
   }
 }
 

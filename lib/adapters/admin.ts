@@ -31,13 +31,14 @@ export class EnvoyAdmin implements Admin {
     return { kind: "silent", why: "garbage", detail };
   }
 
-  async inventory(admin: AdminAddress): Promise<Inventory | undefined> {
-    const stats = await this.stats(admin, INVENTORY);
+  async inventory(admin: AdminAddress, controlPlaneClusters: readonly string[] = []): Promise<Inventory | undefined> {
+    const stats = await this.stats(admin, inventoryFilter(controlPlaneClusters));
     const listeners = stats?.get("listener_manager.total_listeners_active");
     const clusters = stats?.get("cluster_manager.active_clusters");
     if (stats === undefined || listeners === undefined || clusters === undefined) return undefined;
     const connected = stats.get("control_plane.connected_state");
-    return { listeners, clusters, ...(connected === undefined ? {} : { controlPlaneConnected: connected > 0 }) };
+    if (connected === undefined) return { listeners, clusters };
+    return { listeners, clusters, controlPlaneConnected: connected > 0 && !isConnecting(stats) };
   }
 
   async connections(admin: AdminAddress): Promise<Connections | undefined> {
@@ -65,8 +66,31 @@ export class EnvoyAdmin implements Admin {
   }
 }
 
-const INVENTORY =
-  "^(control_plane\\.connected_state|listener_manager\\.total_listeners_active|cluster_manager\\.active_clusters)$";
+/** In names of stats Envoy writes `_` for `:`. */
+function inventoryFilter(controlPlaneClusters: readonly string[]): string {
+  const names = controlPlaneClusters.map((name) => name.replaceAll(":", "_").replaceAll(/[^\w]/g, "\\$&"));
+  const rows = [
+    "control_plane\\.connected_state",
+    "listener_manager\\.total_listeners_active",
+    "cluster_manager\\.active_clusters",
+    ...(names.length === 0 ? [] : [`cluster\\.(${names.join("|")})\\.upstream_rq_(pending_)?active`]),
+  ];
+  return `^(${rows.join("|")})$`;
+}
+
+/**
+ * Envoy sets `connected_state` when it opens a stream, before there is a connection for it: to a host that is gone that is 1 for the
+ * cluster's connect timeout, again and again (1.38 to 1.40). The cluster tells whether the stream still waits.
+ */
+function isConnecting(stats: ReadonlyMap<string, number>): boolean {
+  let [pending, active] = [0, 0];
+  for (const [name, value] of stats) {
+    if (name.endsWith(".upstream_rq_pending_active")) pending += value;
+    else if (name.endsWith(".upstream_rq_active")) active += value;
+  }
+  return pending > 0 && active === 0;
+}
+
 const CONNECTIONS = "^listener\\..*\\.downstream_cx_(active|total)$";
 const STATES = ["LIVE", "DRAINING", "PRE_INITIALIZING", "INITIALIZING"] as const;
 
@@ -80,7 +104,14 @@ export function parseServerInfo(body: string): Identity | undefined {
   const epoch = options?.restart_epoch;
   const [version, hotRestartVersion] = [info?.version, info?.hot_restart_version];
   if (state === undefined || typeof epoch !== "number" || typeof version !== "string") return undefined;
-  return { epoch, state, version, hotRestartVersion: typeof hotRestartVersion === "string" ? hotRestartVersion : "" };
+  const concurrency = options?.concurrency;
+  return {
+    epoch,
+    state,
+    version,
+    hotRestartVersion: typeof hotRestartVersion === "string" ? hotRestartVersion : "",
+    ...(typeof concurrency === "number" && concurrency > 0 ? { concurrency } : {}),
+  };
 }
 
 /** Counters and gauges of /stats?format=json; undefined when it is something else. Histograms have no value and are left out. */

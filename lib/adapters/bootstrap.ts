@@ -1,10 +1,17 @@
-// Owns: what epochd reads out of a bootstrap's text: where admin listens, which files it names. Must not: open files, or judge the rest.
+// Owns: what epochd reads out of a bootstrap's text: where admin listens, which files and which control plane it names.
+// Must not: open files, or judge the rest.
 
 import { parseDocument } from "yaml";
 import type { AdminAddress } from "../core/epoch.ts";
 
 export type Bootstrap =
-  | { readonly kind: "parsed"; readonly admin: AdminFound; readonly namedFiles: readonly string[] }
+  | {
+    readonly kind: "parsed";
+    readonly admin: AdminFound;
+    readonly namedFiles: readonly string[];
+    /** Clusters by which the control plane is reached over gRPC. */
+    readonly controlPlaneClusters: readonly string[];
+  }
   /** Text or binary protobuf: Envoy reads it, epochd doesn't. */
   | { readonly kind: "opaque"; readonly why: string }
   | { readonly kind: "malformed"; readonly problem: string };
@@ -29,7 +36,14 @@ export function parseBootstrap(text: string, path: string, configYaml?: string):
   // Envoy merges --config-yaml over the file, field by field.
   const overridden = findAdmin(extra);
   const admin = overridden.kind === "found" ? overridden : findAdmin(file);
-  return { kind: "parsed", admin, namedFiles: [...new Set([...filesIn(file), ...filesIn(extra)])] };
+  return {
+    kind: "parsed",
+    admin,
+    namedFiles: [...new Set([...filesIn(file), ...filesIn(extra)])],
+    controlPlaneClusters: [
+      ...new Set([file, extra].flatMap((tree) => [...grpcClusters(field(tree, "dynamic_resources"))])),
+    ],
+  };
 }
 
 function parseTree(text: string, yaml: boolean): Tree | string {
@@ -99,6 +113,18 @@ function* filesIn(tree: unknown): Generator<string> {
     if (typeof value !== "string") yield* filesIn(value);
     else if (FILE_KEYS.has(key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))) yield value;
   }
+}
+
+/** Listeners, clusters and ADS may each have a service of their own. */
+function* grpcClusters(tree: unknown): Generator<string> {
+  if (Array.isArray(tree)) {
+    for (const item of tree) yield* grpcClusters(item);
+    return;
+  }
+  const fields = asTree(tree) ?? {};
+  const name = field(asTree(field(fields, "envoy_grpc")) ?? {}, "cluster_name");
+  if (typeof name === "string") yield name;
+  for (const value of Object.values(fields)) yield* grpcClusters(value);
 }
 
 /** Proto JSON takes both spellings of a name. */

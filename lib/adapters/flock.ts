@@ -7,77 +7,116 @@ interface TryLock {
 
 const RETRY_MS = 20;
 
+export interface FileLockOptions {
+  /** Shared: many at once, but none beside an exclusive one. A question whether somebody holds it disturbs no other question so. */
+  readonly shared?: boolean;
+  /** Whether this runtime can ask without waiting; for tests. */
+  readonly canTry?: boolean;
+}
+
 export class FileLock {
+  readonly #exclusive: boolean;
+  readonly #canTry: boolean;
   #held: Deno.FsFile | undefined;
+  /** Counts releases: whoever has waited since before one waits in vain. */
+  #releases = 0;
+  #turn: Promise<unknown> = Promise.resolve();
   /** A lock that was waited for in vain and is still under way (2.6.10): the next attempt takes it over. */
   #late: { readonly file: Deno.FsFile; readonly granted: Promise<boolean> } | undefined;
 
-  constructor(readonly path: string) {}
+  constructor(readonly path: string, options: FileLockOptions = {}) {
+    this.#exclusive = options.shared !== true;
+    this.#canTry = options.canTry ?? "tryLock" in Deno.FsFile.prototype;
+  }
 
   get held(): boolean {
     return this.#held !== undefined;
   }
 
-  /** True when it is ours. Rejects when the file can't be opened. */
-  async take(waitMs: number): Promise<boolean> {
-    if (this.#held !== undefined) return true;
+  /** True when it is ours. Rejects when the file can't be opened. One after the other: a file of our own would be no less in the way. */
+  take(waitMs: number): Promise<boolean> {
     const deadline = performance.now() + waitMs;
-    if ("tryLock" in Deno.FsFile.prototype) return await this.#poll(deadline);
-    return await this.#wait(deadline);
+    const releases = this.#releases;
+    const taken = this.#turn.then(() => this.#takeNow(deadline, releases));
+    this.#turn = taken.catch(() => {});
+    return taken;
   }
 
+  /** Lets it go, and ends every wait for it. */
   release(): void {
+    this.#releases++;
     // Closing the only descriptor of this open file releases its flock.
     this.#held?.close();
     this.#held = undefined;
+  }
+
+  async #takeNow(deadline: number, releases: number): Promise<boolean> {
+    if (releases !== this.#releases) return false;
+    if (this.#held !== undefined) return true;
+    const file = this.#canTry ? await this.#poll(deadline, releases) : await this.#wait(deadline);
+    if (file === undefined) return false;
+    if (releases !== this.#releases) {
+      file.close();
+      return false;
+    }
+    this.#held = file;
+    return true;
   }
 
   async #open(): Promise<Deno.FsFile> {
     return await Deno.open(this.path, { read: true, write: true, create: true, mode: 0o600 });
   }
 
-  async #poll(deadline: number): Promise<boolean> {
+  async #poll(deadline: number, releases: number): Promise<Deno.FsFile | undefined> {
     const file = await this.#open();
-    for (;;) {
-      if (await (file as unknown as TryLock).tryLock(true)) {
-        this.#held = file;
-        return true;
+    try {
+      for (;;) {
+        if (await (file as unknown as TryLock).tryLock(this.#exclusive)) return file;
+        const leftMs = deadline - performance.now();
+        if (leftMs <= 0 || releases !== this.#releases) break;
+        await new Promise((resolve) => setTimeout(resolve, Math.min(RETRY_MS, leftMs)));
       }
-      const leftMs = deadline - performance.now();
-      if (leftMs <= 0) break;
-      await new Promise((resolve) => setTimeout(resolve, Math.min(RETRY_MS, leftMs)));
+    } catch (error) {
+      file.close();
+      throw error;
     }
     file.close();
-    return false;
+    return undefined;
   }
 
-  async #wait(deadline: number): Promise<boolean> {
+  async #wait(deadline: number): Promise<Deno.FsFile | undefined> {
     const pending = this.#late ?? await this.#begin();
-    this.#late = pending;
+    this.#late = undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const bound = new Promise<undefined>((resolve) => {
       timer = setTimeout(() => resolve(undefined), Math.max(0, deadline - performance.now()));
     });
-    const granted = await Promise.race([pending.granted, bound]);
+    // A free lock is granted by another thread, which takes its moment.
+    const granted = await Promise.race([pending.granted, bound.then(() => settled(pending.granted))]);
     clearTimeout(timer);
-    // Another call may have taken it over or let it go meanwhile.
-    if (this.#late !== pending) return false;
-    if (granted === undefined) {
-      pending.granted.then(() => {
-        if (this.#late !== pending) return;
-        this.#late = undefined;
-        pending.file.close();
-      });
-      return false;
+    if (granted === true) return pending.file;
+    if (granted === false) {
+      pending.file.close();
+      throw new Error("flock failed");
     }
-    this.#late = undefined;
-    if (granted) this.#held = pending.file;
-    else pending.file.close();
-    return granted;
+    this.#late = pending;
+    pending.granted.then(() => {
+      if (this.#late !== pending) return;
+      this.#late = undefined;
+      pending.file.close();
+    });
+    return undefined;
   }
 
   async #begin() {
     const file = await this.#open();
-    return { file, granted: file.lock(true).then(() => true, () => false) };
+    return { file, granted: file.lock(this.#exclusive).then(() => true, () => false) };
   }
+}
+
+/** What a promise has come to within a moment. */
+function settled<T>(promise: Promise<T>): Promise<T | undefined> {
+  let timer: ReturnType<typeof setTimeout>;
+  const moment = new Promise<undefined>((resolve) => timer = setTimeout(() => resolve(undefined), RETRY_MS));
+  return Promise.race([promise, moment]).finally(() => clearTimeout(timer));
 }

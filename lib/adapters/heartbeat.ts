@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { reason } from "./content.ts";
 import { FileLock } from "./flock.ts";
+import { temporaryFor } from "./temporary.ts";
 
 /** `epoch.lock` is held for milliseconds on both sides; somebody who holds it longer costs one beat, not the loop. */
 const LOCK_WAIT_MS = 500;
@@ -33,7 +34,7 @@ export class Heartbeat {
 
   /** Resolves to the problem, or undefined. Written only by who serves. */
   async write(beat: Beat): Promise<string | undefined> {
-    const temporary = `${this.#path}.${Deno.pid}.tmp`;
+    const temporary = temporaryFor(this.#path);
     try {
       if (!await this.#lock.take(LOCK_WAIT_MS)) return `write heartbeat ${this.#path}: epoch.lock is held by another`;
       await Deno.writeTextFile(temporary, `${beat.epoch} ${Math.round(beat.unixMs)}\n`, { mode: 0o644 });

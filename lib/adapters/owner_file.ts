@@ -2,9 +2,10 @@
 // admin prove that, this only says where to look and what to take over.
 
 import { join } from "node:path";
-import { z } from "zod";
+import * as z from "zod";
 import type { Owner } from "../core/sighting.ts";
 import { reason } from "./content.ts";
+import { temporaryFor } from "./temporary.ts";
 
 const addressSchema = z.union([
   z.object({ kind: z.literal("tcp"), host: z.string(), port: z.number().int().min(1).max(65535) }),
@@ -46,7 +47,7 @@ export class OwnerFile {
   }
 
   async write(owner: Owner): Promise<string | undefined> {
-    const temporary = `${this.#path}.${Deno.pid}.tmp`;
+    const temporary = temporaryFor(this.#path);
     try {
       await Deno.writeTextFile(temporary, `${JSON.stringify(owner, null, 2)}\n`, { mode: 0o644 });
       await Deno.rename(temporary, this.#path);

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { AdminAddress } from "../core/epoch.ts";
-import type { Owner, Sighting } from "../core/sighting.ts";
+import type { Owner, Question, Sighting } from "../core/sighting.ts";
 import type { Admin, PodState } from "../runtime/ports.ts";
 import { reason } from "./content.ts";
 import { FileLock } from "./flock.ts";
@@ -12,11 +12,14 @@ import type { HotRestartSocket } from "./hot_restart_sockets.ts";
 
 /** A free lock is granted in well under a millisecond. */
 const PROBE_MS = 50;
+/** What is on its way to the state directory when the lock is let go; a disk that hangs must not hold the lock. */
+const PUBLISH_MS = 1_000;
 
 export interface SharedPodStateOptions {
   readonly stateDir: string;
-  readonly admin: Admin;
-  readonly sockets: () => Promise<readonly HotRestartSocket[]>;
+  readonly baseId: number;
+  readonly admin: Pick<Admin, "identity">;
+  readonly sockets: (baseId: number) => Promise<readonly HotRestartSocket[]>;
   /** What stays the same for the life of this supervisor; epoch, readiness and versions come with each publication. */
   readonly self: () => Omit<Owner, "epoch" | "ready" | "admin" | "envoyVersion">;
   readonly wallMs?: () => number;
@@ -30,38 +33,44 @@ export class SharedPodState implements PodState {
   readonly #probe: FileLock;
   readonly #wallMs: () => number;
   #publishing: Promise<unknown> = Promise.resolve();
+  #probing: Promise<unknown> = Promise.resolve();
+  #releasing: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: SharedPodStateOptions) {
     this.#heartbeat = new Heartbeat(options.stateDir);
     this.#owner = new OwnerFile(options.stateDir);
     this.#handoff = new FileLock(join(options.stateDir, "handoff.lock"));
-    this.#probe = new FileLock(this.#handoff.path);
+    this.#probe = new FileLock(this.#handoff.path, { shared: true });
     this.#wallMs = options.wallMs ?? Date.now;
   }
 
-  async look(admin: AdminAddress | undefined, probeLock: boolean): Promise<Sighting> {
-    const { sockets, self } = this.options;
-    const [beat, owner, found, handoffUnderWay] = await Promise.all([
+  async look({ admin, askOwner, probeLock }: Question): Promise<Sighting> {
+    const { sockets, self, baseId } = this.options;
+    const [beat, named, slots, handoffUnderWay] = await Promise.all([
       this.#heartbeat.read(),
       this.#owner.read(),
-      sockets(),
+      sockets(baseId).then(parentSlots),
       probeLock ? this.#isHandoffUnderWay() : undefined,
     ]);
-    const slots = [...new Set(found.filter((s) => s.role === "parent" && !s.udp).map((s) => s.slot))].sort();
-    const address = owner?.admin ?? admin;
-    const answer = address === undefined || slots.length === 0 ? undefined : await this.options.admin.identity(address);
     const { instance, bootId } = self();
+    const sameBoot = named?.bootId === bootId;
+    const isOther = named !== undefined && named.baseId !== baseId;
+    const owner = isOther ? undefined : named;
+    const otherLives = isOther && sameBoot && parentSlots(await sockets(named.baseId)).length > 0;
+    const asks = admin !== undefined || askOwner === true;
+    // Of another boot, it says where something else may listen by now.
+    const addresses = [...(owner === undefined || !sameBoot ? [] : [owner.admin]), ...(admin === undefined ? [] : [admin])];
+    const identity = asks && slots.length > 0 ? await this.#identity(addresses, slots) : undefined;
     return {
-      heartbeat: beat === undefined
+      heartbeat: beat === undefined || isOther
         ? { kind: "none" }
         : { kind: "beat", epoch: beat.epoch, ageMs: this.#wallMs() - beat.unixMs },
-      ...(owner === undefined ? {} : { owner, sameBoot: owner.bootId === bootId }),
+      ...(owner === undefined ? {} : { owner, sameBoot }),
       mine: owner?.instance === instance,
       slots,
       ...(handoffUnderWay === undefined ? {} : { handoffUnderWay }),
-      ...(answer?.kind === "answered"
-        ? { identity: { epoch: answer.identity.epoch, state: answer.identity.state } }
-        : {}),
+      ...(identity === undefined ? {} : { identity }),
+      ...(otherLives ? { otherBase: { baseId: named.baseId, pod: named.pod } } : {}),
     };
   }
 
@@ -76,6 +85,7 @@ export class SharedPodState implements PodState {
   }
 
   async takeHandoffLock(waitMs: number): Promise<{ readonly taken: boolean; readonly problem?: string }> {
+    await this.#releasing;
     try {
       return { taken: await this.#handoff.take(waitMs) };
     } catch (error) {
@@ -83,18 +93,49 @@ export class SharedPodState implements PodState {
     }
   }
 
+  /** After what was published before: whoever takes the lock next reads of the epoch that was started under it. */
   releaseHandoffLock(): void {
-    this.#handoff.release();
+    let timer: ReturnType<typeof setTimeout>;
+    const late = new Promise((resolve) => timer = setTimeout(resolve, PUBLISH_MS));
+    this.#releasing = Promise.race([this.#publishing, late]).then(() => {
+      clearTimeout(timer);
+      this.#handoff.release();
+    });
   }
 
-  async #isHandoffUnderWay(): Promise<boolean> {
-    if (this.#handoff.held) return false;
-    try {
-      return !await this.#probe.take(PROBE_MS);
-    } catch {
-      return false;
-    } finally {
-      this.#probe.release();
+  /** The first answer that can be the epoch of one of these sockets, else the last one. */
+  async #identity(addresses: readonly AdminAddress[], slots: readonly number[]): Promise<Sighting["identity"]> {
+    let found: Sighting["identity"];
+    const asked = new Set<string>();
+    for (const address of addresses) {
+      const name = JSON.stringify(address);
+      if (asked.has(name)) continue;
+      asked.add(name);
+      const answer = await this.options.admin.identity(address);
+      if (answer.kind !== "answered") continue;
+      found = answer.identity;
+      if (slots.includes(found.epoch % 3)) return found;
     }
+    return found;
   }
+
+  #isHandoffUnderWay(): Promise<boolean> {
+    // One after the other: letting go ends every wait for the same lock.
+    const probed = this.#probing.then(async () => {
+      if (this.#handoff.held) return false;
+      try {
+        return !await this.#probe.take(PROBE_MS);
+      } catch {
+        return false;
+      } finally {
+        this.#probe.release();
+      }
+    });
+    this.#probing = probed;
+    return probed;
+  }
+}
+
+function parentSlots(sockets: readonly HotRestartSocket[]): number[] {
+  return [...new Set(sockets.filter((s) => s.role === "parent" && !s.udp).map((s) => s.slot))].sort();
 }

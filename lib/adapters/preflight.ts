@@ -27,6 +27,7 @@ export interface EnvoyPreflightOptions {
   readonly obstacle?: (printedLayout: () => Promise<string | undefined>) => Promise<Refusal | undefined>;
 }
 
+type Parsed = Extract<Bootstrap, { kind: "parsed" }>;
 type Step<T> = { readonly kind: "ok"; readonly value: T } | { readonly kind: "no"; readonly refusal: Refusal };
 
 export class EnvoyPreflight implements Preflight {
@@ -72,6 +73,9 @@ export class EnvoyPreflight implements Preflight {
       bootstrapPath: snapshot.path,
       binaryPath: envoyPath,
       admin: read.value.admin,
+      ...(read.value.controlPlaneClusters.length === 0
+        ? {}
+        : { controlPlaneClusters: read.value.controlPlaneClusters }),
     };
     const files = await statsOf(read.value.namedFiles);
     if (request.joining) {
@@ -128,7 +132,7 @@ export class EnvoyPreflight implements Preflight {
 
   private readBootstrap(
     bootstrap: { readonly digest: string; readonly bytes: Uint8Array },
-  ): Step<{ readonly admin: AdminAddress; readonly namedFiles: readonly string[] }> {
+  ): Step<Pick<Parsed, "namedFiles" | "controlPlaneClusters"> & { readonly admin: AdminAddress }> {
     const { bootstrapPath, adminAddress, flags } = this.options;
     const no = (name: RefusalName, detail: string) => ({ kind: "no", refusal: refusal(name, detail) } as const);
     const configYaml = flagValue(flags().userArgs, "--config-yaml");
@@ -142,11 +146,14 @@ export class EnvoyPreflight implements Preflight {
     }
     const parsed = this.parsed.bootstrap;
     if (parsed.kind === "malformed") return no("bootstrap_invalid", `read ${bootstrapPath}: ${parsed.problem}`);
-    const namedFiles = parsed.kind === "parsed" ? parsed.namedFiles : [];
-    if (adminAddress !== undefined) return { kind: "ok", value: { admin: adminAddress, namedFiles } };
+    const { namedFiles, controlPlaneClusters } = parsed.kind === "parsed"
+      ? parsed
+      : { namedFiles: [], controlPlaneClusters: [] };
+    const ok = (admin: AdminAddress) => ({ kind: "ok", value: { admin, namedFiles, controlPlaneClusters } } as const);
+    if (adminAddress !== undefined) return ok(adminAddress);
     const why = parsed.kind === "opaque" ? parsed.why : parsed.admin.kind === "missing" ? parsed.admin.why : undefined;
     if (parsed.kind === "parsed" && parsed.admin.kind === "found") {
-      return { kind: "ok", value: { admin: parsed.admin.address, namedFiles } };
+      return ok(parsed.admin.address);
     }
     return no(
       "admin_address_missing",

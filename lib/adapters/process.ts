@@ -13,6 +13,8 @@ export interface EnvoyProcessesOptions {
   readonly flagsOf: (plan: Plan) => EpochFlags;
   /** Whether the file is still, by its stat, the one that had this digest. */
   readonly isStill: (path: string, digest: string) => boolean;
+  /** The bootstrap may have been removed since it was checked. */
+  readonly restore?: (bootstrapPath: string) => void;
 }
 
 export class EnvoyProcesses implements Processes {
@@ -23,6 +25,7 @@ export class EnvoyProcesses implements Processes {
     const path = this.executable(request);
     const foreign = headerProblem(path);
     if (foreign !== undefined) return { kind: "failed", refusal: foreign };
+    this.options.restore?.(plan.bootstrapPath);
     try {
       const child = new Deno.Command(path, {
         args: epochArgs(this.options.flagsOf(plan), epoch, plan.bootstrapPath),

@@ -1,10 +1,12 @@
 // Owns: Envoy's shared segment and what shows that a generation lives. Must not: decide when to repair.
 
 import { type Refusal, refusal } from "../core/refusal.ts";
-import type { RepairOutcome } from "../core/event.ts";
+import type { AdminAddress } from "../core/epoch.ts";
+import type { RepairOutcome, Vitals } from "../core/event.ts";
 import type { Segment } from "../runtime/ports.ts";
 import { reason } from "./content.ts";
 import { holders, type HotRestartSocket, readHotRestartSockets } from "./hot_restart_sockets.ts";
+import { readListening } from "./listening.ts";
 import { deadState, readProcStat } from "./proc_stat.ts";
 
 /** Layout 11.104 of 1.38 to 1.40: size (u64) at 0, layout version (u64) at 8, two mutexes, flags (u64) at 96. */
@@ -101,7 +103,7 @@ export class SharedMemory implements Segment {
     return readHotRestartSockets(this.baseId, this.procDir);
   }
 
-  async vitals(pid: number, epoch: number): Promise<{ readonly alive: boolean; readonly detail: string }> {
+  async vitals(pid: number, epoch: number, admin?: AdminAddress): Promise<Vitals> {
     const process = await readProcStat(pid, this.procDir);
     if (process === undefined) return { alive: false, detail: `process ${pid} is gone` };
     const dead = deadState(process.state);
@@ -111,7 +113,15 @@ export class SharedMemory implements Segment {
       const there = (await this.sockets()).some(({ role, udp, slot }) =>
         role === "parent" && !udp && slot === epoch % 3
       );
-      return { alive: there, detail: `process ${pid} lives, the ${name} is ${there ? "there" : "gone"}` };
+      const listens = admin && await readListening(pid, admin, this.procDir);
+      const isDeaf = listens !== undefined && !listens.admin && !listens.traffic;
+      return {
+        alive: there,
+        detail: `process ${pid} lives, the ${name} is ${there ? "there" : "gone"}${
+          isDeaf ? ", it listens nowhere" : ""
+        }`,
+        ...(listens === undefined ? {} : { listens }),
+      };
     } catch (error) {
       return { alive: true, detail: `process ${pid} lives, the ${name} can't be looked for: ${reason(error)}` };
     }

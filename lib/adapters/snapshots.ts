@@ -1,7 +1,8 @@
 // Owns: the copies of bootstraps that epochs run from, named by their digest. Must not: know what they hold.
 
-import { extname, join } from "node:path";
+import { basename, dirname, extname, join } from "node:path";
 import { reason } from "./content.ts";
+import { temporaryFor } from "./temporary.ts";
 
 export type Taken =
   | { readonly kind: "taken"; readonly path: string }
@@ -12,6 +13,8 @@ export class Snapshots {
   private turn: Promise<unknown> = Promise.resolve();
   /** Taken last: an epoch may be about to start from them although nobody has asked to keep them yet. */
   private recent: readonly string[] = [];
+  /** What was taken and is not pruned, by digest: another supervisor of the same state directory prunes what it doesn't know. */
+  private readonly kept = new Map<string, Uint8Array<ArrayBuffer>>();
 
   constructor(stateDir: string) {
     this.directory = join(stateDir, "bootstrap");
@@ -23,12 +26,29 @@ export class Snapshots {
    */
   take(digest: string, originalPath: string, bytes: Uint8Array<ArrayBuffer>): Promise<Taken> {
     this.recent = [digest, ...this.recent.filter((other) => other !== digest)].slice(0, 2);
+    this.kept.set(digest, bytes);
     return this.inTurn(() => this.takeNow(digest, originalPath, bytes));
   }
 
   /** Removes the copies of other digests; what can't be removed is left for the next time. */
   prune(keepDigests: readonly string[]): Promise<void> {
-    return this.inTurn(() => this.pruneNow(new Set([...keepDigests, ...this.recent])));
+    const keep = new Set([...keepDigests, ...this.recent]);
+    for (const digest of this.kept.keys()) if (!keep.has(digest)) this.kept.delete(digest);
+    return this.inTurn(() => this.pruneNow(keep));
+  }
+
+  /** Right before an epoch starts from it, and so without a turn: a copy that somebody removed is put back. */
+  restore(path: string): void {
+    const bytes = this.kept.get(basename(path, extname(path)));
+    if (bytes === undefined || isThere(path)) return;
+    const temporary = temporaryFor(path);
+    try {
+      Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      Deno.writeFileSync(temporary, bytes, { mode: 0o600, createNew: true });
+      Deno.renameSync(temporary, path);
+    } catch {
+      // Envoy tells that it is missing.
+    }
   }
 
   /** One after the other: a copy that was just found to be there must not be removed. */
@@ -40,7 +60,7 @@ export class Snapshots {
 
   private async takeNow(digest: string, originalPath: string, bytes: Uint8Array<ArrayBuffer>): Promise<Taken> {
     const path = join(this.directory, digest + extname(originalPath));
-    const temporary = `${path}.${Deno.pid}.tmp`;
+    const temporary = temporaryFor(path);
     try {
       if (await holds(path, bytes)) return { kind: "taken", path };
       await Deno.mkdir(this.directory, { recursive: true, mode: 0o700 });
@@ -77,6 +97,14 @@ async function holds(path: string, bytes: Uint8Array): Promise<boolean> {
     if (!info.isFile || info.size !== bytes.length) return false;
     const there = await Deno.readFile(path);
     return there.length === bytes.length && there.every((byte, i) => byte === bytes[i]);
+  } catch {
+    return false;
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isFile;
   } catch {
     return false;
   }

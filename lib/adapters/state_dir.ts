@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { reason } from "./content.ts";
+import { temporaryFor } from "./temporary.ts";
 
 /** Resolves to the problem, or undefined when the directory can be used. */
 export async function prepareStateDir(path: string): Promise<string | undefined> {
@@ -22,12 +23,25 @@ export async function prepareStateDir(path: string): Promise<string | undefined>
     }
     // Snapshots of bootstraps may hold secrets: others may neither read them nor put theirs there.
     if (((info.mode ?? 0) & 0o077) !== 0) await Deno.chmod(path, 0o700);
-    const probe = join(path, `.write-${Deno.pid}`);
+    const probe = temporaryFor(join(path, ".write"));
     await Deno.writeTextFile(probe, "");
     await Deno.remove(probe);
+    await sweep(path);
     return undefined;
   } catch (error) {
     return problem(reason(error));
+  }
+}
+
+const ABANDONED_MS = 60_000;
+
+/** Removes what a killed supervisor was writing; what is young, another one may be writing. */
+async function sweep(path: string): Promise<void> {
+  for await (const { name, isFile } of Deno.readDir(path)) {
+    if (!isFile || !name.endsWith(".tmp")) continue;
+    const file = join(path, name);
+    const writtenMs = (await Deno.lstat(file).catch(() => undefined))?.mtime?.getTime() ?? Infinity;
+    if (Date.now() - writtenMs > ABANDONED_MS) await Deno.remove(file).catch(() => {});
   }
 }
 

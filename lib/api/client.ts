@@ -1,5 +1,7 @@
 // Owns: what a supervisor can be asked, and its answers as values. Must not: print, or know sockets.
 
+import type { ChangeDone } from "../config/change.ts";
+import type { WrittenConfig } from "../config/written.ts";
 import type { RecordedFact } from "../observe/record.ts";
 import type { SupervisorStatus } from "../runtime/control.ts";
 import { eventReader } from "./event_reader.ts";
@@ -27,9 +29,36 @@ export interface EventStream {
   close(): void;
 }
 
+/** What became of a configuration that was asked for; with `wait`, of its new epochs too. */
+export type Changed = Omit<ChangeDone, "kind">;
+
+export interface ChangeQuestion {
+  readonly wait: Until;
+  readonly dryRun: boolean;
+  readonly force: boolean;
+  /** Absent: as the configuration says. */
+  readonly persist?: boolean;
+}
+
+export interface PastConfig {
+  readonly id: number;
+  readonly digest: string;
+  readonly at: string;
+  readonly who: string;
+  readonly source: string;
+  readonly why: string;
+  readonly running: boolean;
+}
+
 export interface Client {
   status(): Promise<Answer<SupervisorStatus>>;
   restart(service: string, options: { readonly wait: Until; readonly force: boolean }): Promise<Answer<Restarted>>;
+  config(): Promise<Answer<WrittenConfig>>;
+  reload(question: ChangeQuestion): Promise<Answer<Changed>>;
+  putConfig(config: unknown, question: ChangeQuestion): Promise<Answer<Changed>>;
+  patchConfig(patch: unknown, question: ChangeQuestion): Promise<Answer<Changed>>;
+  rollback(to: string | undefined, question: ChangeQuestion): Promise<Answer<Changed>>;
+  history(): Promise<Answer<{ readonly configurations: readonly PastConfig[] }>>;
   /** Resolves once subscribed: nothing that happens from then on is missed. */
   events(options?: { readonly afterSeq?: number }): Promise<Answer<EventStream>>;
 }
@@ -44,8 +73,34 @@ export function connectTo(socket: string, answerMs: number = defaultAnswerMs): C
       const target = `/v1/services/${encodeURIComponent(service)}/restart?wait=${wait}&force=${force}`;
       return exchange(socket, { method: "POST", target, ...(wait === "accepted" ? { boundMs: answerMs } : {}) });
     },
+    config: () => exchange(socket, { method: "GET", target: "/v1/config", boundMs: answerMs }),
+    reload: (question) => change(socket, "POST", "/v1/config/reload", question),
+    putConfig: (config, question) => change(socket, "PUT", "/v1/config", question, config),
+    patchConfig: (patch, question) => change(socket, "PATCH", "/v1/config", question, patch),
+    rollback: (to, question) =>
+      change(socket, "POST", "/v1/config/rollback", question, to === undefined ? undefined : { to }),
+    history: () => exchange(socket, { method: "GET", target: "/v1/history", boundMs: answerMs }),
     events: (options = {}) => openEvents(socket, options.afterSeq, answerMs),
   };
+}
+
+/** A preflight asks Envoy itself, so a change may take its time. */
+const changeAnswerMs = 120_000;
+
+function change(
+  socket: string,
+  method: "POST" | "PUT" | "PATCH",
+  path: string,
+  { wait, dryRun, force, persist }: ChangeQuestion,
+  body?: unknown,
+): Promise<Answer<Changed>> {
+  const query = `wait=${wait}&dry_run=${dryRun}&force=${force}${persist === undefined ? "" : `&persist=${persist}`}`;
+  return exchange(socket, {
+    method,
+    target: `${path}?${query}`,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(wait === "accepted" ? { boundMs: changeAnswerMs } : {}),
+  });
 }
 
 async function exchange<T>(socket: string, question: Question): Promise<Answer<T>> {

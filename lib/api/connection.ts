@@ -13,6 +13,13 @@ export interface ConnectionLimits {
   readonly writeMs: number;
 }
 
+/** What is needed of a connection; Deno's own have it. */
+export interface Connection {
+  read(buffer: Uint8Array): Promise<number | null>;
+  write(bytes: Uint8Array): Promise<number>;
+  close(): void;
+}
+
 /** `gone`: the client has left or the server closes; what waits or streams ends then. */
 export type Handler = (request: Request, gone: AbortSignal) => Response | Promise<Response>;
 
@@ -25,7 +32,7 @@ const encoder = new TextEncoder();
 
 /** Never rejects; the connection is closed afterwards. `closing` ends streams and waits. */
 export async function serveConnection(
-  connection: Deno.Conn,
+  connection: Connection,
   handler: Handler,
   limits: ConnectionLimits,
   closing: AbortSignal,
@@ -53,7 +60,7 @@ export async function serveConnection(
 
 async function answer(
   received: Received | BadRequest,
-  connection: Deno.Conn,
+  connection: Connection,
   handler: Handler,
   limits: ConnectionLimits,
   gone: AbortController,
@@ -66,7 +73,7 @@ async function answer(
 }
 
 /** Undefined where the client says nothing. */
-async function receive(connection: Deno.Conn, limits: ConnectionLimits): Promise<Received | BadRequest | undefined> {
+async function receive(connection: Connection, limits: ConnectionLimits): Promise<Received | BadRequest | undefined> {
   let bytes = new Uint8Array(0);
   let end = -1;
   while (end < 0) {
@@ -103,7 +110,7 @@ function toRequest({ head, body }: Received): Request | undefined {
 }
 
 /** Reads on, so that a client that leaves ends what waits for it. One request a connection: the rest is not looked at. */
-async function noticeEnd(connection: Deno.Conn, gone: AbortController, mostBytes: number): Promise<void> {
+async function noticeEnd(connection: Connection, gone: AbortController, mostBytes: number): Promise<void> {
   try {
     for (let bytes = 0; bytes <= mostBytes;) {
       const more = await readSome(connection);
@@ -118,7 +125,7 @@ async function noticeEnd(connection: Deno.Conn, gone: AbortController, mostBytes
   }
 }
 
-async function send(connection: Deno.Conn, response: Response, writeMs: number): Promise<void> {
+async function send(connection: Connection, response: Response, writeMs: number): Promise<void> {
   const stream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
   const whole = stream ? undefined : new Uint8Array(await response.arrayBuffer());
   response.headers.set("connection", "close");
@@ -140,7 +147,7 @@ async function send(connection: Deno.Conn, response: Response, writeMs: number):
 }
 
 /** Rejects when the time is over, and closes the connection. */
-async function within<T>(boundMs: number, connection: Deno.Conn, action: () => Promise<T>): Promise<T> {
+async function within<T>(boundMs: number, connection: Connection, action: () => Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   // Closing ends a read, but not a write that is under way (Deno 2.6.10): that one is left to its client.
   const late = new Promise<never>((_, reject) => {
@@ -156,13 +163,13 @@ async function within<T>(boundMs: number, connection: Deno.Conn, action: () => P
   }
 }
 
-async function readSome(connection: Deno.Conn): Promise<Uint8Array | undefined> {
+async function readSome(connection: Connection): Promise<Uint8Array | undefined> {
   const buffer = new Uint8Array(4096);
   const count = await connection.read(buffer);
   return count === null ? undefined : buffer.subarray(0, count);
 }
 
-async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
+async function writeAll(connection: Connection, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length;) done += await connection.write(bytes.subarray(done));
 }
 
@@ -177,7 +184,7 @@ function reasonOf(status: number): string {
   return status < 300 ? "OK" : status < 500 ? "Refused" : "Failed";
 }
 
-function close(connection: Deno.Conn): void {
+function close(connection: Connection): void {
   try {
     connection.close();
   } catch { /* Closed before. */ }

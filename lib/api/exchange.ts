@@ -4,9 +4,11 @@
 import { headEnd } from "./request_head.ts";
 
 export interface Question {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH";
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body?: string;
   /** For the head of the answer to come; absent: as long as it takes. */
   readonly boundMs?: number;
 }
@@ -51,11 +53,13 @@ export async function ask(socket: string, question: Question): Promise<Incoming 
 }
 
 /** HTTP/1.0: the answer comes in one piece, ended by the connection. */
-function requestBytes({ method, target, headers = {} }: Question): Uint8Array {
+function requestBytes({ method, target, headers = {}, body = "" }: Question): Uint8Array {
   const lines = [`${method} ${target} HTTP/1.0`, "host: epochd"];
-  if (method === "POST") lines.push("content-length: 0");
+  const encoder = new TextEncoder();
+  if (method !== "GET") lines.push(`content-length: ${encoder.encode(body).length}`);
+  if (body !== "") lines.push("content-type: application/json");
   for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
-  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`);
+  return encoder.encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
 }
 
 async function readHead(connection: Deno.Conn): Promise<Incoming> {

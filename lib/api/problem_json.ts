@@ -1,5 +1,7 @@
 // Owns: "no" as HTTP says it: application/problem+json (RFC 9457). Must not: decide what is refused.
 
+import type { StaticField } from "../config/change.ts";
+import type { Problem } from "../config/problem.ts";
 import type { Refusal } from "../core/refusal.ts";
 
 export interface ProblemDetails {
@@ -11,6 +13,10 @@ export interface ProblemDetails {
   readonly refusal?: string;
   readonly service?: string;
   readonly request?: string;
+  /** What to mend in a configuration. */
+  readonly problems?: readonly Problem[];
+  /** What can't change while epochd runs. */
+  readonly fields?: readonly StaticField[];
 }
 
 export interface HttpProblem {
@@ -18,8 +24,12 @@ export interface HttpProblem {
   /** Machine's name, for example `unknown_service`. */
   readonly name: string;
   readonly detail: string;
+  /** The name of the refusal behind it. */
+  readonly refusal?: string;
   readonly service?: string;
   readonly request?: string;
+  readonly problems?: readonly Problem[];
+  readonly fields?: readonly StaticField[];
 }
 
 export function problemResponse(problem: HttpProblem, refusal?: Refusal): Response {

@@ -1,8 +1,9 @@
 // Owns: the command line: which command it is, and that misuse ends with 2 and a hint. Must not: hold a command's work.
 
-import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { apiSocketOf, defaultApiSocket } from "../config/api_socket.ts";
+import { Command, CommanderError, Option } from "commander";
 import { runtime, version } from "../observe/version.ts";
+import { apiSocketOption, socketOf } from "./api_socket_option.ts";
+import { toUntil } from "./change_options.ts";
 import { exitCode } from "./exit_code.ts";
 import type { InstallOptions } from "./install_command.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
@@ -76,6 +77,20 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
       );
     });
 
+  const reload = program.command("reload").description("read epochd.yaml again, and a new epoch for every service");
+  const rollback = program.command("rollback").description("go back to an earlier configuration");
+  if (args.includes("reload") || args.includes("rollback")) {
+    const { addReloadOptions, addRollbackOptions } = await import("./reload_command.ts");
+    addReloadOptions(reload, terminal, end);
+    addRollbackOptions(rollback, terminal, end);
+  }
+
+  const config = program.command("config").description("show, change, compare and check the configuration");
+  if (args.includes("config")) (await import("./config_commands.ts")).addConfigCommands(config, terminal, end);
+
+  const key = program.command("key").description("make, list and revoke keys of the API over TCP");
+  if (args.includes("key")) (await import("./key_command.ts")).addKeyCommands(key, terminal, end);
+
   try {
     await program.parseAsync([...args], { from: "user" });
     return code;
@@ -87,28 +102,12 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
   }
 }
 
-function apiSocketOption(): Option {
-  return new Option(
-    "--api-socket <FILE>",
-    `socket of the supervisor (default $EPOCHD_API_SOCKET or ${defaultApiSocket})`,
-  );
-}
-
-function socketOf(options: { readonly apiSocket?: string }): string {
-  return apiSocketOf(options.apiSocket, Deno.env.get("EPOCHD_API_SOCKET"));
-}
-
 interface RestartFlags {
   readonly wait?: true | "live" | "drained";
   readonly service?: string;
   readonly force?: true;
   readonly json?: true;
   readonly apiSocket?: string;
-}
-
-function toUntil(value: string): "live" | "drained" {
-  if (value === "live" || value === "drained") return value;
-  throw new InvalidArgumentError("Expected live or drained.");
 }
 
 const programExamples = `

@@ -1,36 +1,48 @@
 // Owns: the life of `epochd run`: prepare, start, wire signals, watches and API, wait for the end. Must not: decide anything.
 
-import type { CloseApi } from "../api/server.ts";
-import { countUsableCpus } from "../adapters/cpus.ts";
+import type { RunningApi } from "../api/server.ts";
 import { SystemClock } from "../adapters/clock.ts";
 import { onSignals } from "../adapters/signals.ts";
-import { prepareStateDir, readBootId } from "../adapters/state_dir.ts";
-import type { RunConfig } from "../config/run_config.ts";
-import { type ServiceConfig, toSettings } from "../config/service_config.ts";
-import type { Subject } from "../core/event.ts";
+import { readBootId } from "../adapters/state_dir.ts";
+import { ConfigHistory } from "../config/history.ts";
+import type { Loaded } from "../config/load.ts";
+import type { LogConfig, RunConfig } from "../config/run_config.ts";
+import { writtenConfig } from "../config/written.ts";
 import { lineOptions, type Log, openLog } from "../observe/log.ts";
 import { runtime, version } from "../observe/version.ts";
-import type { Service } from "../runtime/service.ts";
+import { Configuration } from "../runtime/configuration.ts";
 import { Supervisor } from "../runtime/supervisor.ts";
-import { assemble, type Assembled } from "./assemble.ts";
+import { watchConfig } from "./config_watch.ts";
+import { WiredFleet } from "./fleet.ts";
 
 /** A blocked stderr, or a file system that hangs, must not hold the exit longer than this. */
 const FLUSH_MS = 1_000;
 
+/** The API comes up after this all the same, where no epoch is started yet (another pod's is looked for). */
+const API_WAIT_MS = 1_000;
+
+type Given = Extract<Loaded, { kind: "loaded" }>;
+
 /** Resolves to the exit code of `epochd run`; 2 when a directory or a marker can't be used. */
-export async function run(config: RunConfig): Promise<number> {
-  const format = lineOptions(config.log.format, Deno.stderr.isTerminal(), Deno.env.get("NO_COLOR") !== undefined);
-  const log = openLog({ ...format, level: config.log.level });
+export async function run(loaded: Given): Promise<number> {
+  const { config } = loaded;
+  const log = openLog(logOptions(config.log));
   const names = Object.keys(config.services);
   log.shell({ kind: "supervisor_started", version, runtime, pid: Deno.pid, services: names });
   if (config.configPath !== undefined) log.shell({ kind: "config_loaded", path: config.configPath, services: names });
-  const code = await supervise(config, log);
+  const code = await supervise(loaded, log);
   log.shell({ kind: "supervisor_ended", exitCode: code });
   await log.flush(FLUSH_MS);
   return code;
 }
 
-async function supervise(config: RunConfig, log: Log): Promise<number> {
+function logOptions({ format, level }: LogConfig) {
+  const noColour = Deno.env.get("NO_COLOR") !== undefined;
+  return { ...lineOptions(format, Deno.stderr.isTerminal(), noColour), level };
+}
+
+async function supervise(loaded: Given, log: Log): Promise<number> {
+  const { config } = loaded;
   const bug = (where: string, error: unknown) => {
     const what = error instanceof Error ? error.stack ?? error.message : String(error);
     log.shell({ kind: "bug", problem: `${where}: ${what}` });
@@ -42,82 +54,96 @@ async function supervise(config: RunConfig, log: Log): Promise<number> {
     observers: [(record) => log.fact(record)],
     bug,
   });
-  const self = {
+  const fleet = new WiredFleet(supervisor, log, {
     instance: crypto.randomUUID(),
     pod: Deno.env.get("POD_NAME") ?? Deno.hostname(),
     bootId: await readBootId() ?? "unknown",
     version,
-  };
-  const wired: { readonly config: ServiceConfig; readonly service: Service; readonly assembled: Assembled }[] = [];
+  });
   for (const [name, service] of Object.entries(config.services)) {
-    const assembled = assemble(service, concurrencyOf(service, log), self);
-    const { marker } = assembled;
-    const problem = await prepareStateDir(service.stateDir) ?? await marker?.removeStale(() => {
-      log.shell({ kind: "stale_marker_removed", path: marker.path });
-    });
-    if (problem !== undefined) {
-      log.shell({ kind: "start_refused", problem });
-      return 2;
-    }
-    const added = supervisor.add({ name, ports: assembled.ports, settings: toSettings(service) });
-    wired.push({ config: service, service: added, assembled });
+    const problem = await fleet.prepare(name, service);
+    if (problem === undefined) continue;
+    log.shell({ kind: "start_refused", problem });
+    return 2;
   }
+  let useApi: (config: RunConfig) => void = () => {};
+  const configuration = new Configuration({
+    loaded,
+    fleet,
+    history: new ConfigHistory(Object.values(config.services)[0]!.stateDir),
+    tell: (fact) => log.shell(fact),
+    useLog: (next) => log.use(logOptions(next)),
+    useApi: (next) => useApi(next),
+    isStopping: () => supervisor.status().stopping,
+  }, writtenConfig(loaded.fields));
+  const reload = () => {
+    if (config.configPath === undefined) return supervisor.triggerAll("signal");
+    configuration.reload({ who: "SIGHUP", source: "signal" }).catch((error) => bug("reload by SIGHUP", error));
+  };
   // Before the first epoch: a signal that comes early must not end epochd by its default action, and Envoy with it. For good,
   // since one that comes late must not change the exit code.
-  onSignals(hearing(supervisor, log));
+  onSignals(hearing(supervisor, reload, log));
   const ended = supervisor.run();
-  const closers = wired.flatMap(({ config, service, assembled }) => watch(config, service, assembled));
-  const api = serveApi(config.apiSocket, supervisor, log);
+  fleet.watch();
+  let isOver = false;
+  const afterwards = spawned(supervisor, ended).then(async () => {
+    if (isOver) return undefined;
+    const close = config.configPath === undefined
+      ? undefined
+      : watchConfig(config.configPath, configuration, (fact) => log.shell(fact), bug);
+    const api = await serveApi(supervisor, configuration, log);
+    useApi = (next) => api?.use(next);
+    await configuration.begin();
+    return { close: () => close?.(), api };
+  });
   try {
     return await ended;
   } finally {
-    for (const close of closers) close();
-    // The marker's removal may still be on its way; what is asked now comes after it.
-    const last = [api.then((close) => close?.()), ...wired.map(({ assembled }) => assembled.marker?.remove())];
+    isOver = true;
+    const last = [afterwards.then((begun) => (begun?.close(), begun?.api?.close())), fleet.close()];
     await Promise.race([Promise.all(last), new Promise((resolve) => setTimeout(resolve, FLUSH_MS))]);
   }
 }
 
-function concurrencyOf(config: ServiceConfig, log: Log): number {
-  if (config.concurrency !== undefined) return config.concurrency;
-  const concurrency = countUsableCpus();
-  log.shell({ kind: "concurrency_chosen", concurrency, why: "the CPUs this process may use" });
-  return concurrency;
+/** What a start does not need waits until its Envoy runs. */
+function spawned(supervisor: Supervisor, ended: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      clearTimeout(timer);
+      unsubscribe();
+      resolve();
+    };
+    const timer = setTimeout(go, API_WAIT_MS);
+    // A fact comes within a step, which must not wait for imports.
+    const unsubscribe = supervisor.subscribe(({ fact }) => {
+      if (fact.kind === "epoch_spawned") setTimeout(go);
+    });
+    void ended.then(go);
+  });
 }
 
-function hearing(supervisor: Supervisor, log: Log) {
+function hearing(supervisor: Supervisor, reload: () => void, log: Log) {
   const hear = (signal: string, act: () => void) => () => {
     log.shell({ kind: "signal_received", signal });
     act();
   };
   return {
-    SIGHUP: hear("SIGHUP", () => supervisor.triggerAll("signal")),
+    SIGHUP: hear("SIGHUP", reload),
     SIGTERM: hear("SIGTERM", () => supervisor.stop("SIGTERM")),
     SIGINT: hear("SIGINT", () => supervisor.stop("SIGINT")),
     SIGUSR1: hear("SIGUSR1", () => supervisor.reopenLogs()),
   };
 }
 
-function watch(config: ServiceConfig, service: Service, { watchOf }: Assembled): (() => void)[] {
-  const watched: readonly (readonly [Subject, boolean, string])[] = [
-    ["bootstrap", config.watchConfig, config.envoyConfig],
-    ["binary", config.watchBinary, config.envoyPath],
-  ];
-  return watched.filter(([, wanted]) => wanted).map(([subject, , path]) => {
-    const { close } = watchOf(subject).watch(
-      path,
-      (content) => service.submit({ kind: "content", subject, content, jitter: Math.random() }),
-      (mode, why) => service.submit({ kind: "watch", subject, mode, why }),
-    );
-    return close;
-  });
-}
-
-/** The API is loaded after the first epoch was spawned: it costs milliseconds that a start should not wait for. */
-async function serveApi(path: string, supervisor: Supervisor, log: Log): Promise<CloseApi | undefined> {
+async function serveApi(
+  supervisor: Supervisor,
+  configuration: Configuration,
+  log: Log,
+): Promise<RunningApi | undefined> {
+  const { apiSocket: path } = configuration.running.config;
   try {
     const { startApi } = await import("../api/server.ts");
-    return await startApi({ path, control: supervisor, log });
+    return await startApi({ path, control: supervisor, configuration, log });
   } catch (error) {
     // Serving matters more than being asked: without its API epochd still obeys signals and files.
     log.shell({ kind: "api_failed", path, problem: error instanceof Error ? error.message : String(error) });

@@ -33,7 +33,7 @@ export async function runCommand(command: Command, terminal: Terminal): Promise<
     return exitCode.usage;
   }
   const { run } = await import("./run.ts");
-  return await run(loaded.config);
+  return await run(loaded);
 }
 
 function toOptions(field: FieldDescription): readonly Option[] {

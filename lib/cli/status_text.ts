@@ -1,7 +1,9 @@
 // Owns: a supervisor's status as people read it. Must not: ask for it or write it.
 
+import { shown } from "../config/shown_value.ts";
 import type { ServiceStatus } from "../core/status.ts";
 import { envoyVersion, oneLine, plural, shortDigest, showMs } from "../observe/words.ts";
+import type { ConfigSummary } from "../runtime/configuration.ts";
 import type { SupervisorStatus } from "../runtime/control.ts";
 import { alignedRows } from "./table.ts";
 import type { Paint } from "./terminal.ts";
@@ -10,7 +12,20 @@ export function statusText(status: SupervisorStatus, nowMs: number, paint: Paint
   const up = showMs(Math.max(0, nowMs - status.startedAtMs));
   const head = `epochd ${status.version}, pid ${status.pid}, up ${up}${status.stopping ? ", stopping" : ""}`;
   const services = Object.entries(status.services).map(([name, service]) => serviceText(name, service, paint));
-  return `${[paint("bold", head), ...services].join("\n\n")}\n`;
+  const config = configText(status.config, paint);
+  return `${[paint("bold", head), ...(config === "" ? [] : [config]), ...services].join("\n\n")}\n`;
+}
+
+/** Nothing where running and file say the same. */
+function configText(config: ConfigSummary | undefined, paint: Paint): string {
+  const differences = config?.differences?.map(({ field, running, file }) =>
+    `  ${field} runs as ${shown(running)}, the file says ${shown(file)}`
+  ) ?? [];
+  const { path = "epochd.yaml", refused } = config ?? {};
+  return [
+    ...(differences.length === 0 ? [] : [paint("yellow", `${path} differs from what runs`), ...differences]),
+    ...(refused === undefined ? [] : [paint("yellow", `${path} was not taken (${refused.name})`), `  ${oneLine(refused.detail)}`]),
+  ].join("\n");
 }
 
 function serviceText(name: string, service: ServiceStatus, paint: Paint): string {

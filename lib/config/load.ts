@@ -43,6 +43,7 @@ export type Loaded =
   | {
     readonly kind: "loaded";
     readonly config: RunConfig;
+    readonly fields: ConfigFields;
     readonly origin: ConfigOrigin;
     /** As the file says it, without flags; empty where there is no file. */
     readonly sections: Sections;
@@ -66,8 +67,8 @@ export async function loadRunConfig(values: FlagValues, environment: Environment
   };
   const checked = checkSections(sections, origin);
   if (checked.kind === "refused") return checked;
-  const { config } = checked;
-  return { kind: "loaded", config, origin, sections, ...(file === undefined ? {} : { fileDigest: file.digest }) };
+  const { config, fields } = checked;
+  return { kind: "loaded", config, fields, origin, sections, ...(file === undefined ? {} : { fileDigest: file.digest }) };
 }
 
 /** `where` stands for the file's name in messages, where the sections come from elsewhere. */

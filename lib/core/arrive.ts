@@ -38,7 +38,7 @@ export function enterServing(d: Draft, arrival: Arrival): void {
 
 /** A child became LIVE: it serves, its plan is proven, older snapshots go. */
 export function enterLive(d: Draft, arrival: Arrival): void {
-  const { plan, attempt } = arrival.epoch;
+  const { plan } = arrival.epoch;
   const proven = [plan, ...d.state.proven.filter((p) => p.key !== plan.key)].slice(0, 2);
   const refused = d.state.refused.filter((r) =>
     r.bootstrapDigest !== plan.bootstrapDigest || r.binaryDigest !== plan.binaryDigest
@@ -48,9 +48,18 @@ export function enterLive(d: Draft, arrival: Arrival): void {
   if (arrival.predecessor !== undefined) {
     d.timer("predecessor", overdueAfterMs(d, plan));
   }
-  if (arrival.compare !== undefined) d.do({ kind: "ask_inventory", attempt, admin: plan.admin });
+  if (arrival.compare !== undefined) askInventory(d, arrival.epoch);
   d.do({ kind: "prune_snapshots", keepDigests: [...new Set(proven.map((p) => p.bootstrapDigest))] });
   catchUp(d);
+}
+
+export function askInventory(d: Draft, { attempt, plan: { admin, controlPlaneClusters } }: Epoch): void {
+  d.do({
+    kind: "ask_inventory",
+    attempt,
+    admin,
+    ...(controlPlaneClusters === undefined ? {} : { controlPlaneClusters }),
+  });
 }
 
 /** When a predecessor is overdue that an epoch of this plan ends. */

@@ -22,6 +22,9 @@ export const CONTROL_PLANE_POLL_MS = 500;
 export const CONNECTIONS_POLL_MS = 250;
 export const QUIET_POLLS = 4;
 
+/** A child whose parent died comes up as a first epoch does, or never: where it had attached it waits for that parent, and aborts. */
+export const ADOPTED_MS = 3_000;
+
 /** A revived successor is tried this often while its parent drains. */
 export const REVIVAL_TRIES = 3;
 /** A parent that lost its admin is replaced by its own plan at most this often in a row. */

@@ -5,7 +5,7 @@ import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Draft } from "./draft.ts";
 import type { Comeback, Initialising, Predecessor, Replacing } from "./state.ts";
 import { REFUSED_KEPT } from "./state.ts";
-import { backoffMs, KILL_AFTER_MS, PREDECESSOR_MARGIN_MS, REVIVAL_TRIES } from "./bounds.ts";
+import { ADOPTED_MS, backoffMs, KILL_AFTER_MS, PREDECESSOR_MARGIN_MS, REVIVAL_TRIES } from "./bounds.ts";
 import { endChild, exited } from "./arrive.ts";
 import { watchChild } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
@@ -53,20 +53,30 @@ export function newestDied(
   afterRemains(d, comeback, remains);
 }
 
-/** A successor that was LIVE died before it was known: the last good plan takes its number, against the predecessor that drains. */
-export function revive(d: Draft, predecessor: Predecessor): void {
-  const { epoch, drainsSinceMs } = predecessor;
-  d.stopTimers("watchdog");
+/**
+ * A child clears INITIALIZING when it tells its parent to close its listeners (1.38.3 to 1.40.0). One that died with the flag clear and
+ * the admin taken was LIVE before anybody saw it; its parent drains since then, and nobody accepts.
+ */
+export function diedUnseen(
+  d: Draft,
+  phase: Replacing,
+  { plan, exit, sinceMs }: { readonly plan: Plan; readonly exit: Exit; readonly sinceMs: number },
+): void {
+  const { from, handoff } = phase;
+  d.stopTimers("watchdog", "poll", "deadline", "kill", "retry", "backoff");
+  d.set({ retry: undefined });
+  leave(d, phase.predecessor);
+  const number = from.number + 1;
+  const { id, requests, beganAtMs } = handoff;
+  const isSame = plan.key === from.plan.key;
+  if (!isSame) refuse(d, plan, exit);
+  d.say(
+    { kind: "handoff_live", handoff: id, from: from.number, to: number, requests, tookMs: sinceMs - beganAtMs },
+    { kind: "newest_died", epoch: number, exit, answer: isSame ? "revival" : "rollback" },
+  );
   d.timer("predecessor", d.settings.parentShutdownTimeMs + PREDECESSOR_MARGIN_MS);
-  begin(d, {
-    cause: "revival",
-    number: epoch.number + 1,
-    plan: epoch.plan,
-    foreign: undefined,
-    parent: predecessor,
-    gapSinceMs: drainsSinceMs,
-    tries: 0,
-  });
+  const parent = { epoch: from, handoff, drainsSinceMs: sinceMs, revivals: 0 };
+  begin(d, { cause: "revival", number, plan: from.plan, parent, gapSinceMs: sinceMs, tries: 0, foreign: undefined });
 }
 
 /** Two children at once would end or refuse each other, and a repair meant for one must not meet the other. */
@@ -83,7 +93,7 @@ export function cleared(d: Draft, comeback: Comeback): void {
   comebackFailed(d, comeback, why, { code: 1 });
 }
 
-/** The serving epoch died while its successor was on its way: that one goes on alone, or dies as well. */
+/** The serving epoch died before its successor was seen to have attached: that one may come up alone. */
 export function adoptChild(
   d: Draft,
   phase: Replacing,
@@ -91,6 +101,7 @@ export function adoptChild(
   exit: Exit,
 ): void {
   d.stopTimers("watchdog");
+  d.timer("deadline", Math.min(ADOPTED_MS, Math.max(0, child.spawnedAtMs + d.settings.liveTimeoutMs - d.nowMs)));
   // Its successor is the one that died: no parent for the child, and ended since the child started.
   leave(d, phase.predecessor);
   handoffFailed(
@@ -125,7 +136,8 @@ function rollbackPlan(d: Draft, epoch: Epoch): Plan | undefined {
 function refuse(d: Draft, plan: Plan, exit: Exit): void {
   const { bootstrapDigest, binaryDigest } = plan;
   const why = refusal("child_died", `died soon after LIVE: ${exitText(exit)}`);
-  const entry = { refusal: why, bootstrapDigest, binaryDigest, atMs: d.nowMs, tries: 0 };
+  // Without a try left: it did run, and its users have paid for it.
+  const entry = { refusal: why, bootstrapDigest, binaryDigest, atMs: d.nowMs, tries: d.settings.retryLimit };
   const proven = d.state.proven.filter((p) => p.key !== plan.key);
   d.set({ refused: [entry, ...d.state.refused].slice(0, REFUSED_KEPT), proven });
 }
@@ -160,7 +172,10 @@ export function comebackFailed(d: Draft, comeback: Comeback, why: Refusal, exit:
   if (comeback.cause === "first" || comeback.cause === "join") {
     return end(d, why.name === "live_timeout" ? 4 : 1, `${why.name}: ${why.detail}`);
   }
-  crashed(d, { ...comeback, cause: "crash", number: 0, tries }, comeback.number, exit);
+  // A plan that was never LIVE is not what a fresh start is tried with.
+  const { proven } = d.state;
+  const plan = proven.find(({ key }) => key === comeback.plan?.key) ?? proven[0] ?? comeback.plan;
+  crashed(d, { ...comeback, plan, cause: "crash", number: 0, tries }, comeback.number, exit);
 }
 
 /** By `on_crash`: nobody serves, and nobody's sockets can be inherited. */

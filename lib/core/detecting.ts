@@ -1,48 +1,66 @@
-// Owns: the start of a supervisor that shares its base id with another pod: lock, look, check, join or start afresh.
+// Owns: the start of a supervisor that shares its base id with another pod: lock, look, check, repair, join or start afresh.
 // Must not: hold the table (predecessor.ts), or start anything without the lock.
 
 import type { Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Plan } from "./epoch.ts";
-import type { Owner, Sighting } from "./sighting.ts";
+import type { Sighting } from "./sighting.ts";
 import type { Comeback, Detecting, Foreign } from "./state.ts";
 import { LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS } from "./bounds.ts";
 import { begin } from "./comeback.ts";
 import { epochToJoin, type Verdict, verdict } from "./predecessor.ts";
+import { tellRepair } from "./failing.ts";
 import { beginFirst } from "./starting.ts";
 import { end } from "./stopping.ts";
 
-/** `tries`: joins that failed before. */
-export function beginDetecting(d: Draft, tries: number): void {
+/** `wish`: what to start where nobody is there, or nobody but the foreign predecessor that it had. */
+export function beginDetecting(d: Draft, tries: number, wish?: Comeback): void {
   const attempt = d.nextAttempt();
-  d.to({ kind: "detecting", attempt, sinceMs: d.nowMs, tries, told: false, step: { kind: "locking" } });
+  d.stopTimers("look");
+  d.to({
+    kind: "detecting",
+    attempt,
+    sinceMs: d.nowMs,
+    tries,
+    told: false,
+    wish,
+    adopted: undefined,
+    step: { kind: "locking" },
+  });
   d.do({ kind: "take_handoff_lock", attempt, waitMs: d.settings.liveTimeoutMs });
 }
 
 export function detecting(d: Draft, phase: Detecting, event: Event): void {
   const { step, attempt } = phase;
-  switch (step.kind) {
-    case "locking":
-      if (event.kind === "handoff_lock" && event.attempt === attempt) locked(d, phase, event.taken, event.problem);
-      return;
-    case "looking":
-      if (event.kind === "sighted") looked(d, phase, event.sighting);
-      return;
-    case "preflight":
-      if (event.kind === "preflight_refused" && event.attempt === attempt) {
-        d.say({ kind: "preflight_refused", refusal: event.refusal, tookMs: d.nowMs - step.beganAtMs });
-        return end(d, 3, `${event.refusal.name}: ${event.refusal.detail}`);
-      }
-      if (event.kind !== "preflight_passed" || event.attempt !== attempt) return;
-      d.to({ ...phase, sinceMs: d.nowMs, step: { kind: "deciding", plan: event.plan } });
-      return d.do({ kind: "look", admin: event.plan.admin, probeLock: false });
-    case "deciding":
-      if (event.kind === "sighted") return decide(d, phase, step.plan, event.sighting);
-      if (event.kind === "timer" && event.name === "look") {
-        d.do({ kind: "look", admin: step.plan.admin, probeLock: false });
-      }
-      return;
+  if (step.kind === "deciding" && event.kind === "timer" && event.name === "look") return lookAgain(d, step.plan);
+  if (!("attempt" in event)) {
+    if (event.kind !== "sighted" || event.askedAtMs < phase.sinceMs) return;
+    if (step.kind === "looking") return looked(d, phase, event.sighting);
+    if (step.kind === "deciding") return decide(d, phase, step.plan, event.sighting);
+    return;
   }
+  if (event.attempt !== attempt) return;
+  if (step.kind === "locking" && event.kind === "handoff_lock") return locked(d, phase, event.taken, event.problem);
+  if (step.kind === "preflight" && event.kind === "preflight_refused") {
+    d.say({ kind: "preflight_refused", refusal: event.refusal, tookMs: d.nowMs - step.beganAtMs });
+    return end(d, 3, `${event.refusal.name}: ${event.refusal.detail}`);
+  }
+  if (step.kind === "preflight" && event.kind === "preflight_passed") {
+    const { plan, cached } = event;
+    const { bootstrapDigest, binaryDigest } = plan;
+    const tookMs = d.nowMs - step.beganAtMs;
+    d.say({ kind: "preflight_passed", cached, tookMs, bootstrapDigest, binaryDigest });
+    d.to({ ...phase, sinceMs: d.nowMs, step: { kind: "deciding", plan } });
+    return lookAgain(d, plan);
+  }
+  if (step.kind === "repairing" && event.kind === "segment_repaired") {
+    if (event.outcome.kind !== "clean") tellRepair(d, event.outcome);
+    return begin(d, step.comeback);
+  }
+}
+
+function lookAgain(d: Draft, { admin }: Plan): void {
+  d.do({ kind: "look", admin, askOwner: true, probeLock: false });
 }
 
 function locked(d: Draft, phase: Detecting, taken: boolean, problem: string | undefined): void {
@@ -50,38 +68,73 @@ function locked(d: Draft, phase: Detecting, taken: boolean, problem: string | un
   const waitedMs = d.nowMs - phase.sinceMs;
   if (!taken) {
     if (waitedMs >= 2 * d.settings.liveTimeoutMs) {
-      return end(d, 4, `another supervisor holds handoff.lock for ${Math.round(waitedMs / 1000)} s`);
+      return end(d, 4, `another supervisor has held handoff.lock for ${Math.round(waitedMs / 1000)} s`);
     }
     d.say({ kind: "handoff_lock_awaited", waitedMs });
     return d.do({ kind: "take_handoff_lock", attempt: phase.attempt, waitMs: d.settings.liveTimeoutMs });
   }
-  d.to({ ...phase, step: { kind: "looking" } });
-  d.do({ kind: "look", probeLock: false });
+  d.to({ ...phase, sinceMs: d.nowMs, step: { kind: "looking" } });
+  d.do({ kind: "look", askOwner: true, probeLock: false });
 }
 
-/** Nobody there: an ordinary first start. Somebody: what he said of himself is taken over before the checks. */
+/** Nobody there: an ordinary start. Somebody: what he said of himself is taken over before the checks. */
 function looked(d: Draft, phase: Detecting, seen: Sighting): void {
-  if (verdict(seen) === "fresh_start") return beginFirst(d);
-  adopt(d, seen.sameBoot === true ? seen.owner : undefined);
-  d.to({ ...phase, step: { kind: "preflight", beganAtMs: d.nowMs } });
-  d.do({ kind: "preflight", attempt: phase.attempt, depth: "full", provenKeys: [], joining: true });
+  const { wish, tries } = phase;
+  if (seen.otherBase !== undefined) {
+    const { baseId, pod } = seen.otherBase;
+    const todo = "another base id takes a state directory of its own, or a delete-first roll";
+    return end(d, 3, `the state directory is that of base id ${baseId}, where an Envoy of ${pod} lives: ${todo}`);
+  }
+  if (verdict(seen) === "fresh_start") {
+    if (wish === undefined) return beginFirst(d);
+    // Its predecessor is gone together with it.
+    return begin(d, wish.foreign === undefined ? wish : { ...wish, cause: "crash", number: 0, foreign: undefined });
+  }
+  const foreign = wish?.foreign;
+  if (wish !== undefined && foreign !== undefined && isAlone(seen, foreign.epoch)) return repair(d, phase, wish);
+  preflight(d, { ...phase, wish: undefined, tries }, seen);
+}
+
+function isAlone({ slots }: Sighting, epoch: number): boolean {
+  return slots.length === 1 && slots[0] === epoch % 3;
 }
 
 /**
  * Concurrency must be equal in every epoch. The parent ends when this child's parent-shutdown-time says so (a parent started with 3 s
  * under a child with 9 s ended after 9.2 s), so it must fit into what the other pod's grace period bears.
  */
-function adopt(d: Draft, owner: Owner | undefined): void {
-  if (owner === undefined) return;
-  const bornMs = owner.gracePeriodMs - PREDECESSOR_MARGIN_MS / 2;
-  const capMs = owner.gracePeriodMs > 0 ? Math.max(1_000, Math.floor(bornMs / 1_000) * 1_000) : Infinity;
-  const parentShutdownTimeMs = Math.min(d.settings.parentShutdownTimeMs, capMs);
-  d.say({ kind: "settings_adopted", concurrency: owner.concurrency, parentShutdownTimeMs, pod: owner.pod });
-  d.do({ kind: "adopt", concurrency: owner.concurrency, parentShutdownTimeMs });
+function preflight(d: Draft, phase: Detecting, seen: Sighting): void {
+  const { identity } = seen;
+  const owner = seen.sameBoot === true ? seen.owner : undefined;
+  const concurrency = identity?.concurrency ?? owner?.concurrency;
+  if (concurrency !== undefined) {
+    const graceMs = owner?.gracePeriodMs ?? 0;
+    const bearsMs = graceMs > 0 ? Math.max(1_000, wholeSeconds(graceMs - PREDECESSOR_MARGIN_MS / 2)) : Infinity;
+    const parentShutdownTimeMs = Math.min(d.settings.parentShutdownTimeMs, bearsMs);
+    const pod = owner?.pod ?? "unknown";
+    d.say({ kind: "settings_adopted", concurrency, parentShutdownTimeMs, pod });
+    d.do({ kind: "adopt", concurrency, parentShutdownTimeMs });
+  }
+  const { attempt } = phase;
+  d.to({ ...phase, adopted: concurrency, step: { kind: "preflight", beganAtMs: d.nowMs } });
+  const { hotRestartVersion } = identity ?? {};
+  d.do({
+    kind: "preflight",
+    attempt,
+    depth: "full",
+    provenKeys: [],
+    joining: true,
+    ...(hotRestartVersion === undefined ? {} : { hotRestartVersion }),
+  });
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1_000) * 1_000;
 }
 
 function decide(d: Draft, phase: Detecting, plan: Plan, seen: Sighting): void {
   const how = verdict(seen);
+  const { tries } = phase;
   const comeback: Comeback = {
     cause: "first",
     number: 0,
@@ -89,7 +142,7 @@ function decide(d: Draft, phase: Detecting, plan: Plan, seen: Sighting): void {
     parent: undefined,
     foreign: undefined,
     gapSinceMs: undefined,
-    tries: phase.tries,
+    tries,
   };
   if (how === "fresh_start") return begin(d, comeback);
   const boundMs = seen.slots.length > 1
@@ -103,15 +156,23 @@ function decide(d: Draft, phase: Detecting, plan: Plan, seen: Sighting): void {
     }
     return d.timer("look", LOOK_FAST_MS);
   }
+  const isNews = seen.identity?.concurrency !== undefined && seen.identity.concurrency !== phase.adopted;
+  // The first look knew no address to ask at: without an owner only the bootstrap names one.
+  if (isNews) return preflight(d, phase, seen);
   const epoch = epochToJoin(seen, how) ?? 0;
+  const pod = seen.owner === undefined ? {} : { pod: seen.owner.pod };
+  d.say({ kind: "predecessor_found", epoch, by: proofOf(how), ...pod });
   const foreign: Foreign = { epoch, sinceMs: d.nowMs, boundMs: boundOf(d, seen) };
-  d.say({
-    kind: "predecessor_found",
-    epoch,
-    by: proofOf(how),
-    ...(seen.owner === undefined ? {} : { pod: seen.owner.pod }),
-  });
-  begin(d, { ...comeback, cause: "join", number: epoch + 1, foreign });
+  repair(d, phase, { ...comeback, cause: "join", number: epoch + 1, foreign });
+}
+
+/**
+ * Somebody may have been killed while his child started, and its flag would end every other child. The lock is ours and one Envoy
+ * is there, which serves: nobody else initialises.
+ */
+function repair(d: Draft, phase: Detecting, comeback: Comeback): void {
+  d.to({ ...phase, step: { kind: "repairing", comeback } });
+  d.do({ kind: "repair_segment", attempt: phase.attempt });
 }
 
 /** How long after LIVE its sockets may be there: this child's parent-shutdown-time rules. */

@@ -35,10 +35,20 @@ export type Effect =
   /** Epoch and attempt stay paired with the process: a reused pid is never signalled. */
   | { readonly kind: "signal"; readonly attempt: number; readonly signal: ChildSignal }
   | { readonly kind: "ask_identity"; readonly attempt: number; readonly admin: AdminAddress }
-  | { readonly kind: "ask_inventory"; readonly attempt: number; readonly admin: AdminAddress }
+  | {
+    readonly kind: "ask_inventory";
+    readonly attempt: number;
+    readonly admin: AdminAddress;
+    readonly controlPlaneClusters?: readonly string[];
+  }
   | { readonly kind: "ask_connections"; readonly attempt: number; readonly admin: AdminAddress }
   /** Judge an epoch whose admin is gone: by its process and its hot restart sockets. */
-  | { readonly kind: "ask_vitals"; readonly attempt: number; readonly epoch: number }
+  | {
+    readonly kind: "ask_vitals";
+    readonly attempt: number;
+    readonly epoch: number;
+    readonly admin: AdminAddress;
+  }
   /** `fail_health`: POST /healthcheck/fail. `listeners`: POST /drain_listeners?graceful. */
   | {
     readonly kind: "drain";

@@ -15,6 +15,8 @@ export interface Plan {
   readonly bootstrapPath: string;
   readonly binaryPath: string;
   readonly admin: AdminAddress;
+  /** Clusters by which its control plane is reached over gRPC. */
+  readonly controlPlaneClusters?: readonly string[];
   /** What its flags say: settings that changed since then hold for the next plan. */
   readonly drainTimeMs?: number;
   readonly parentShutdownTimeMs?: number;
@@ -52,4 +54,6 @@ export interface Identity {
   readonly state: "LIVE" | "DRAINING" | "PRE_INITIALIZING" | "INITIALIZING";
   readonly version: string;
   readonly hotRestartVersion: string;
+  /** Worker threads by its flags; absent where it doesn't say. */
+  readonly concurrency?: number;
 }

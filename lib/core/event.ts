@@ -95,7 +95,7 @@ export type Happening =
   /** `undefined`: admin did not answer the question. */
   | { readonly kind: "inventory"; readonly attempt: number; readonly inventory: Inventory | undefined }
   | { readonly kind: "connections"; readonly attempt: number; readonly connections: Connections | undefined }
-  | { readonly kind: "vitals"; readonly attempt: number; readonly alive: boolean; readonly detail: string }
+  | ({ readonly kind: "vitals"; readonly attempt: number } & Vitals)
   | { readonly kind: "drain_answered"; readonly attempt: number; readonly ok: boolean; readonly detail: string }
   | { readonly kind: "segment_repaired"; readonly attempt: number; readonly outcome: RepairOutcome }
   | { readonly kind: "marker"; readonly problem: string | undefined }
@@ -103,6 +103,15 @@ export type Happening =
   | { readonly kind: "sighted"; readonly askedAtMs: number; readonly sighting: Sighting }
   | { readonly kind: "published"; readonly problem: string | undefined }
   | { readonly kind: "timer"; readonly name: TimerName };
+
+/** What process and sockets say of an Envoy. */
+export interface Vitals {
+  /** It runs, and holds its hot restart socket. */
+  readonly alive: boolean;
+  readonly detail: string;
+  /** Which listening sockets it holds; absent where that can't be seen. */
+  readonly listens?: { readonly admin: boolean; readonly traffic: boolean };
+}
 
 export type RepairOutcome =
   | { readonly kind: "clean" }

@@ -9,9 +9,8 @@ import { REFUSED_KEPT } from "./state.ts";
 import { ADMIN_CHECK_MS, ADMIN_CHECK_POLL_MS, backoffMs, RECOVERY_TRIES } from "./bounds.ts";
 import { enterServing, killChild } from "./arrive.ts";
 import { type Refusal, refusal } from "./refusal.ts";
-import { revive } from "./comeback.ts";
+import { diedUnseen } from "./comeback.ts";
 import { beginRecovery } from "./handoff.ts";
-import { leave } from "./leaving.ts";
 import { hung } from "./serving.ts";
 import { catchUp, refusedBefore } from "./triggers.ts";
 
@@ -49,7 +48,7 @@ export function reaped(
   d.stopTimers("poll", "deadline", "kill");
   const tookAdmin = step.kind === "ending" ? step.tookAdmin : step.told !== "";
   const { attempt, plan } = child;
-  d.to({ ...phase, step: { kind: "repairing", attempt, plan, refusal: why, tookAdmin, sinceMs: d.nowMs } });
+  d.to({ ...phase, step: { kind: "repairing", attempt, plan, refusal: why, tookAdmin, sinceMs: d.nowMs, exit } });
   d.do({ kind: "repair_segment", attempt });
 }
 
@@ -70,35 +69,18 @@ export function repaired(
   outcome: RepairOutcome,
 ): void {
   tellRepair(d, outcome);
-  const { plan, refusal, tookAdmin, sinceMs } = step;
+  const { plan, refusal, tookAdmin, sinceMs, exit } = step;
   const isClean = outcome.kind === "clean";
   if (tookAdmin) return isClean ? diedUnseen(d, phase, step) : adminLost(d, phase, plan, refusal);
-  d.to({ ...phase, step: { kind: "checking_admin", plan, refusal, sinceMs, isClean } });
+  d.to({ ...phase, step: { kind: "checking_admin", plan, refusal, sinceMs, exit, isClean } });
   checkAdmin(d, phase);
-}
-
-/**
- * A child clears INITIALIZING when it tells its parent to close its listeners (1.38.3 to 1.40.0). So it was LIVE before anybody saw
- * it, its parent drains since then, and nobody accepts: the last good plan starts in its place.
- */
-function diedUnseen(
-  d: Draft,
-  phase: Replacing,
-  { plan, refusal, sinceMs }: { readonly plan: Plan; readonly refusal: Refusal; readonly sinceMs: number },
-): void {
-  remember(d, phase, refusal, plan);
-  leave(d, phase.predecessor);
-  revive(d, { epoch: phase.from, handoff: phase.handoff, drainsSinceMs: sinceMs, revivals: 0 });
 }
 
 export function checkAdmin(d: Draft, phase: Replacing): void {
   d.do({ kind: "ask_identity", attempt: phase.from.attempt, admin: phase.from.plan.admin });
 }
 
-/**
- * Did the failed child take the admin of the serving epoch with it? It did where that one does not answer for a while: nobody listens,
- * or a stranger took the address meanwhile. Where it was silent before, its silence is the watchdog's.
- */
+/** Did the failed child take the admin of the serving epoch with it? Refused for a while means yes; a timeout is the watchdog's. */
 export function checkedAdmin(
   d: Draft,
   phase: Replacing,
@@ -115,11 +97,19 @@ export function checkedAdmin(
     }
     return conclude(d, phase, step.refusal, step.plan, { kind: "answering" });
   }
-  const isRefused = answer.kind === "silent" && answer.why === "refused";
-  if (isRefused && step.isClean && lostOf(health) === undefined) return diedUnseen(d, phase, step);
-  if (!isRefused && (health.kind === "silent" || health.kind === "hung")) {
-    return conclude(d, phase, step.refusal, step.plan, health);
+  const lost = lostOf(health);
+  if (answer.kind === "silent" && answer.why !== "refused" && (lost === undefined || health.kind === "hung")) {
+    const heard = health.kind === "silent" || health.kind === "hung" ? health : undefined;
+    return conclude(
+      d,
+      phase,
+      step.refusal,
+      step.plan,
+      heard ?? { kind: "silent", sinceMs: askedAtMs, lost },
+    );
   }
+  const isRefused = answer.kind === "silent";
+  if (isRefused && step.isClean && lost === undefined) return diedUnseen(d, phase, step);
   if (d.nowMs - step.sinceMs < ADMIN_CHECK_MS) return d.timer("poll", ADMIN_CHECK_POLL_MS);
   adminLost(d, phase, step.plan, step.refusal);
 }
@@ -160,9 +150,8 @@ function passing(why: Refusal): boolean {
     why.name === "handoff_elsewhere";
 }
 
-/** Tells the failure, and keeps what must not be tried in a loop. */
-function remember(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Plan | undefined): void {
-  const { handoff } = phase;
+function conclude(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Plan | undefined, health: Health): void {
+  const { handoff, from, predecessor } = phase;
   d.stopTimers("deadline", "poll", "kill");
   handoffFailed(d, phase, why);
   const { tries } = handoff;
@@ -186,11 +175,6 @@ function remember(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Pla
     d.set({ refused: [entry, ...others].slice(0, REFUSED_KEPT) });
     if (retryable(why)) planRetry(d, handoff.when, tries, why);
   }
-}
-
-function conclude(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Plan | undefined, health: Health): void {
-  const { handoff, from, predecessor } = phase;
-  remember(d, phase, why, looked);
   const settled = health.kind === "silent" && health.lost !== undefined ? health.lost : health;
   const isToBeKilled = health.kind === "hung" && d.settings.onHang === "kill";
   // While a successor may have been attached it was only told.

@@ -58,7 +58,8 @@ function answered(d: Draft, seen: Initialising, askedAtMs: number, answer: Ident
 }
 
 function tooLate(d: Draft, child: Child, told: string): Progress {
-  const seconds = d.settings.liveTimeoutMs / 1000;
+  const tookMs = Math.min(d.settings.liveTimeoutMs, d.nowMs - child.spawnedAtMs);
+  const seconds = Math.round(tookMs / 100) / 10;
   const state = told === "" ? "its admin never answered" : `its admin said ${told}`;
   return {
     kind: "too_late",

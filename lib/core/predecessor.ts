@@ -12,7 +12,7 @@ export const BEAT_AHEAD_MS = 2_000;
 export type Beat = "none" | "fresh" | "unfit";
 /** Parent sockets: each proves a living Envoy, whatever its supervisor says. */
 export type Sockets = "none" | "one" | "several";
-/** `fits`: LIVE, at an epoch whose slot has a parent socket. `odd`: answered by somebody else, or not LIVE. */
+/** `fits`: it serves, at an epoch whose slot has a parent socket. `odd`: answered by somebody else, or it does not serve yet. */
 export type Answer = "silent" | "fits" | "odd";
 
 /** `fresh_start`: epoch 0. `join`: epoch + 1, at once. `wait`: look again; at the bound the second word is done. */
@@ -56,7 +56,9 @@ export function newestSlot(slots: readonly number[]): number | undefined {
 
 export function classify(seen: Sighting): { readonly sockets: Sockets; readonly answer: Answer; readonly beat: Beat } {
   const { heartbeat, identity, slots, sameBoot } = seen;
-  const fits = identity?.state === "LIVE" && slots.includes(identity.epoch % 3);
+  // One that drains is joined before its listeners close.
+  const serves = identity?.state === "LIVE" || identity?.state === "DRAINING";
+  const fits = serves && slots.includes(identity.epoch % 3);
   return {
     sockets: slots.length === 0 ? "none" : slots.length === 1 ? "one" : "several",
     answer: identity === undefined ? "silent" : fits ? "fits" : "odd",
@@ -80,8 +82,15 @@ export function epochToJoin(seen: Sighting, how: Verdict): number | undefined {
   if ((how === "join_by_admin" || how === "wait_then_by_admin") && seen.identity !== undefined) {
     return seen.identity.epoch;
   }
-  const beat = seen.heartbeat.kind === "beat" ? seen.heartbeat.epoch : undefined;
-  const named = [beat, seen.owner?.epoch].find((epoch) => epoch !== undefined && epoch % 3 === slot);
-  // Envoy finds its parent by the slot alone, so a number that only fits the slot joins the right one.
-  return named ?? slot;
+  const named = seen.heartbeat.kind === "beat" ? seen.heartbeat.epoch : seen.owner?.epoch;
+  return named === undefined ? slot : nearest(named, slot);
+}
+
+/**
+ * Envoy finds its parent by the slot alone, so a number that only fits the slot joins the right one. The one that was told of may have
+ * ended since: what lives is then its successor, which died before it was told of, or its predecessor.
+ */
+function nearest(named: number, slot: number): number {
+  const ahead = (slot - named % 3 + 3) % 3;
+  return ahead === 2 && named > 0 ? named - 1 : named + ahead;
 }

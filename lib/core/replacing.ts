@@ -1,11 +1,19 @@
 // Owns: a handoff under way, until the successor is LIVE. Must not: touch the serving epoch; what goes wrong is failing.ts.
 
 import type { Epoch, Exit } from "./epoch.ts";
-import type { Event, Inventory } from "./event.ts";
+import type { Event, Inventory, Vitals } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Replacing } from "./state.ts";
 import { CONTROL_PLANE_POLL_MS } from "./bounds.ts";
-import { enterLive, exited, predecessorEnded, predecessorOverdue, watchdogTickMs } from "./arrive.ts";
+import {
+  askInventory,
+  enterLive,
+  exited,
+  killChild,
+  predecessorEnded,
+  predecessorOverdue,
+  watchdogTickMs,
+} from "./arrive.ts";
 import { adoptChild, newestDied, type Remains } from "./comeback.ts";
 import {
   checkAdmin,
@@ -22,7 +30,7 @@ import { hasForeignSuccessor, lookOut } from "./company.ts";
 import { progress } from "./initialising.ts";
 import { leave } from "./leaving.ts";
 import { refusal } from "./refusal.ts";
-import { judge } from "./serving.ts";
+import { judge, lostAdmin } from "./serving.ts";
 import { enterYielding } from "./yielding.ts";
 import { refusedBefore } from "./triggers.ts";
 
@@ -33,7 +41,7 @@ export function replacing(d: Draft, phase: Replacing, event: Event): void {
   if (event.kind === "timer" && event.name === "watchdog") return watch(d, phase);
   if (event.kind === "timer" && event.name === "predecessor") return predecessorOverdue(d, phase.predecessor);
   if (event.kind === "vitals" && event.attempt === phase.from.attempt) {
-    return judgeVitals(d, phase, event.alive, event.detail);
+    return judgeVitals(d, phase, event);
   }
   if (event.kind === "timer" && event.name === "look") return lookOut(d, phase.from);
   if (preempted(d, phase, event)) return;
@@ -100,10 +108,6 @@ function preflight(
   else askInventory(d, phase.from);
 }
 
-function askInventory(d: Draft, { attempt, plan }: Epoch): void {
-  d.do({ kind: "ask_inventory", attempt, admin: plan.admin });
-}
-
 /** A successor made while the control plane is away would be LIVE without clusters, and answer 503 while the parent drains. */
 function awaiting(
   d: Draft,
@@ -125,14 +129,19 @@ function awaiting(
       phase,
       refusal(
         "control_plane_away",
-        `epoch ${phase.from.number} is disconnected from its control plane since ${seconds} s`,
+        `epoch ${phase.from.number} has been disconnected from its control plane for ${seconds} s`,
       ),
-      { bootstrapDigest: step.plan.bootstrapDigest, binaryDigest: step.plan.binaryDigest },
+      step.plan,
     );
   }
   if (event.kind !== "inventory" || event.attempt !== phase.from.attempt) return;
   const away = event.inventory?.controlPlaneConnected === false;
   if (!away || phase.handoff.force) return fork(d, step.plan, event.inventory);
+  if (d.state.pending?.force === true) {
+    // Who does not want to wait comes next.
+    const detail = `epoch ${phase.from.number} is disconnected from its control plane, a forced handoff follows`;
+    return failBeforeFork(d, phase, refusal("control_plane_away", detail), step.plan);
+  }
   if (!step.told) {
     d.say({ kind: "control_plane_awaited", epoch: phase.from.number, boundMs: d.settings.controlPlaneWaitMs });
     d.timer("deadline", d.settings.controlPlaneWaitMs);
@@ -217,15 +226,18 @@ function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): v
   }
   const { step } = phase;
   if (attempt === phase.from.attempt) {
-    // The serving epoch is gone. A child that is under way may still come up (--skip-hot-restart-on-no-parent).
-    if (step.kind === "initialising") return adoptChild(d, phase, step, exit);
+    // The serving epoch is gone. A child that has not attached may still come up (--skip-hot-restart-on-no-parent).
+    if (step.kind === "initialising" && step.told === "") return adoptChild(d, phase, step, exit);
+    if (step.kind === "initialising") {
+      // It has attached, and would abort in the middle of its next talk with its parent (1.38.3 to 1.40.0).
+      killChild(d, step.child);
+      leave(d, phase.predecessor);
+    }
     if (step.kind === "preflight") d.do({ kind: "cancel_preflight", attempt: step.attempt });
-    handoffFailed(
-      d,
-      phase,
-      refusal("superseded_by_crash", `epoch ${phase.from.number} died before its successor was started`),
-    );
-    return newestDied(d, phase.from, exit, phase.predecessor, remainsOf(step));
+    const when = step.kind === "initialising" ? "while its successor started" : "before its successor was started";
+    handoffFailed(d, phase, refusal("superseded_by_crash", `epoch ${phase.from.number} died ${when}`));
+    const predecessor = step.kind === "initialising" ? undefined : phase.predecessor;
+    return newestDied(d, phase.from, exit, predecessor, remainsOf(step));
   }
   if ((step.kind === "initialising" || step.kind === "ending") && attempt === step.child.attempt) {
     d.say(exited(d, step.child, exit, "child"));
@@ -235,7 +247,7 @@ function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): v
 
 /** What a failed successor has left so far. */
 function remainsOf(step: Replacing["step"]): Remains | undefined {
-  if (step.kind === "ending") return { attempt: step.child.attempt, child: step.child };
+  if (step.kind === "ending" || step.kind === "initialising") return { attempt: step.child.attempt, child: step.child };
   const isRepairing = step.kind === "repairing" || (step.kind === "awaiting_control_plane" && step.isRepairing);
   return isRepairing ? { attempt: step.attempt, child: undefined } : undefined;
 }
@@ -248,12 +260,15 @@ function isForked(step: Replacing["step"]): boolean {
 function watch(d: Draft, phase: Replacing): void {
   d.timer("watchdog", watchdogTickMs(d.settings.watchdogMs));
   const { from, step } = phase;
-  d.do({ kind: "ask_vitals", attempt: from.attempt, epoch: from.number });
+  d.do({ kind: "ask_vitals", attempt: from.attempt, epoch: from.number, admin: from.plan.admin });
   if (!isForked(step)) d.do({ kind: "ask_identity", attempt: from.attempt, admin: from.plan.admin });
 }
 
-function judgeVitals(d: Draft, phase: Replacing, alive: boolean, detail: string): void {
-  const { health } = phase;
+function judgeVitals(d: Draft, phase: Replacing, vitals: Vitals): void {
+  const { alive, detail } = vitals;
+  // A child takes the admin on its way, which is no loss yet.
+  const health = isForked(phase.step) ? phase.health : lostAdmin(d, phase.from, phase.health, vitals);
+  if (health !== phase.health) return d.to({ ...phase, health });
   if (alive) {
     // A live process proves nothing where it was the admin that fell silent.
     const isCured = (health.kind === "silent" && isForked(phase.step)) ||

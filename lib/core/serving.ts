@@ -2,12 +2,13 @@
 // Must not: know how a successor is made.
 
 import type { Epoch } from "./epoch.ts";
-import type { Event, IdentityAnswer, Inventory } from "./event.ts";
+import type { Event, IdentityAnswer, Inventory, Vitals } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
 import { predecessorEnded, predecessorOverdue, watchdogTickMs } from "./arrive.ts";
 import { newestDied } from "./comeback.ts";
 import { planRecovery } from "./failing.ts";
+import { RECOVERY_TRIES } from "./bounds.ts";
 import { beginRecovery } from "./handoff.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
 import type { Sighting } from "./sighting.ts";
@@ -32,11 +33,9 @@ export function serving(d: Draft, phase: Serving, event: Event): void {
       return sighted(d, phase, event.askedAtMs, event.sighting);
     case "identity":
       if (event.attempt !== phase.epoch.attempt) return;
-      d.to({ ...phase, health: judge(d, phase.epoch, phase.health, event.askedAtMs, event.answer) });
-      if (phase.health.kind !== "admin_lost") planRecovery(d);
-      return;
+      return d.to({ ...phase, health: judge(d, phase.epoch, phase.health, event.askedAtMs, event.answer) });
     case "vitals":
-      if (event.attempt === phase.epoch.attempt) vitals(d, phase, event.alive, event.detail);
+      if (event.attempt === phase.epoch.attempt) vitals(d, phase, event);
       return;
     case "inventory":
       if (event.attempt !== phase.epoch.attempt || phase.compare === undefined) return;
@@ -70,9 +69,22 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
 }
 
 /** For an epoch without an admin: the word of process and sockets. */
-function vitals(d: Draft, phase: Serving, alive: boolean, detail: string): void {
-  const { epoch, health } = phase;
+function vitals(d: Draft, phase: Serving, seen: Vitals): void {
+  const { epoch } = phase;
+  const { detail, listens } = seen;
+  const health = lostAdmin(d, epoch, phase.health, seen);
+  if (health !== phase.health) {
+    d.to({ ...phase, health });
+    return planRecovery(d);
+  }
+  // A parent that listens nowhere was told to by a successor that was LIVE.
+  const isDraining = listens !== undefined && !listens.admin && !listens.traffic;
+  const alive = seen.alive && !isDraining;
   if (health.kind === "admin_lost") {
+    // `on_lost_admin: keep` keeps what serves; nobody accepts here, and a new epoch takes over from it as from any parent.
+    if (seen.alive && isDraining && health.recoveries < RECOVERY_TRIES && d.state.leaving.length === 0) {
+      return beginRecovery(d, phase);
+    }
     // Not at the first look: a process that just ended is reaped in a moment.
     const sinceMs = alive ? undefined : health.unwellSinceMs ?? d.nowMs;
     const lost = { ...health, unwellSinceMs: sinceMs };
@@ -93,9 +105,20 @@ function watch(d: Draft, phase: Serving): void {
   const { epoch, health } = phase;
   d.timer("watchdog", watchdogTickMs(d.settings.watchdogMs));
   // Admin is asked even when it was lost: it may come back by an epoch started behind epochd's back, and it costs nothing.
-  const byVitals = health.kind === "admin_lost" || (health.kind === "hung" && health.by === "vitals");
-  if (byVitals) d.do({ kind: "ask_vitals", attempt: epoch.attempt, epoch: epoch.number });
-  d.do({ kind: "ask_identity", attempt: epoch.attempt, admin: epoch.plan.admin });
+  const { attempt, number, plan: { admin } } = epoch;
+  if (health.kind !== "answering") d.do({ kind: "ask_vitals", attempt, epoch: number, admin });
+  d.do({ kind: "ask_identity", attempt, admin });
+}
+
+/**
+ * An Envoy that hangs still holds its admin's socket. One that runs and does not hold it has given it to a successor, whoever answers
+ * there now: it is not hung, it has lost its admin.
+ */
+export function lostAdmin(d: Draft, epoch: Epoch, health: Health, { alive, listens }: Vitals): Health {
+  const isMute = health.kind === "silent" || (health.kind === "hung" && health.by === "admin");
+  if (!isMute || !alive || listens === undefined || listens.admin || health.lost !== undefined) return health;
+  d.say({ kind: "admin_lost", epoch: epoch.number, policy: d.settings.onLostAdmin });
+  return { kind: "admin_lost", sinceMs: health.sinceMs, recoveries: 0, unwellSinceMs: undefined };
 }
 
 /** What an answer, or none, says about the newest epoch. */
@@ -111,12 +134,9 @@ export function judge(d: Draft, epoch: Epoch, health: Health, askedAtMs: number,
   if (health.kind === "admin_lost" || health.kind === "hung") return health;
   // Counted from the first unanswered question, so a supervisor that was itself stopped does not blame Envoy.
   const sinceMs = health.kind === "silent" ? health.sinceMs : askedAtMs;
-  if (d.nowMs - sinceMs < d.settings.watchdogMs) return { kind: "silent", sinceMs, lost: undefined };
-  if (answer.kind === "silent" && answer.why === "refused") {
-    // An Envoy that hangs still has its admin's socket; one that serves on without it has handed it to a successor.
-    d.say({ kind: "admin_lost", epoch: epoch.number, policy: d.settings.onLostAdmin });
-    return { kind: "admin_lost", sinceMs, recoveries: 0, unwellSinceMs: undefined };
-  }
+  // The epoch may have been silent for one tick before it was asked.
+  const { watchdogMs } = d.settings;
+  if (d.nowMs - sinceMs < watchdogMs - watchdogTickMs(watchdogMs)) return { kind: "silent", sinceMs, lost: undefined };
   return hung(d, epoch, sinceMs, answer.kind === "silent" ? answer.detail : `epoch ${answer.identity.epoch} answers`);
 }
 

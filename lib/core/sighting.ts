@@ -1,6 +1,6 @@
 // Owns: what one supervisor can see of another one of the same base id, as data. Must not: decide by it; predecessor.ts does.
 
-import type { AdminAddress } from "./epoch.ts";
+import type { AdminAddress, Identity } from "./epoch.ts";
 
 /** `owner.json`: what the serving supervisor says of itself. */
 export interface Owner {
@@ -29,6 +29,16 @@ export type HeartbeatSeen =
   | { readonly kind: "none" }
   | { readonly kind: "beat"; readonly epoch: number; readonly ageMs: number };
 
+/** What a look is to find out beside files and sockets. */
+export interface Question {
+  /** Where admin is asked for its identity, beside the address that the owner gives; absent: nobody is asked. */
+  readonly admin?: AdminAddress;
+  /** Ask at the owner's address although no other is known. */
+  readonly askOwner?: boolean;
+  /** Whether somebody else holds handoff.lock. */
+  readonly probeLock: boolean;
+}
+
 /** Everything at one moment. */
 export interface Sighting {
   readonly heartbeat: HeartbeatSeen;
@@ -39,8 +49,10 @@ export interface Sighting {
   readonly sameBoot?: boolean;
   /** Slots (epoch modulo 3) with a parent socket: an Envoy lives there, whoever its supervisor is. */
   readonly slots: readonly number[];
-  /** What /server_info says on a fresh connection, at the owner's address or else at this bootstrap's. */
-  readonly identity?: { readonly epoch: number; readonly state: string };
+  /** What /server_info says on a fresh connection. */
+  readonly identity?: Pick<Identity, "epoch" | "state" | "hotRestartVersion" | "concurrency">;
   /** handoff.lock is held by somebody else: a successor is on its way. */
   readonly handoffUnderWay?: boolean;
+  /** owner.json is about another base id, and an Envoy lives there: the state directory is that one's. */
+  readonly otherBase?: { readonly baseId: number; readonly pod: string };
 }

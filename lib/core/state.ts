@@ -121,14 +121,16 @@ export type ReplaceStep =
     readonly refusal: Refusal;
     /** The child answered at its own epoch, so the serving epoch's admin is gone for certain. */
     readonly tookAdmin: boolean;
-    /** When the child was reaped. */
+    /** When the child was reaped, and how it had ended. */
     readonly sinceMs: number;
+    readonly exit: Exit;
   }
   | {
     readonly kind: "checking_admin";
     readonly plan: Plan;
     readonly refusal: Refusal;
     readonly sinceMs: number;
+    readonly exit: Exit;
     /** INITIALIZING was not set: the child died before it came to that, or after it. */
     readonly isClean: boolean;
   };

@@ -273,12 +273,11 @@ export function resumeStop(
 function counted(d: Draft, phase: Stopping, connections: Connections | undefined): void {
   const { step } = phase;
   if (step.kind !== "draining") return;
-  d.timer("connections", CONNECTIONS_POLL_MS);
+  const isSteady = step.last === undefined || step.last.total === connections?.total;
   // No answer is no proof of quiet: the drain time bounds it.
-  if (connections === undefined) return d.to({ ...phase, step: { ...step, quietPolls: 0 } });
-  const quiet = connections.active === 0 && (step.last === undefined || step.last.total === connections.total);
-  const quietPolls = quiet ? step.quietPolls + 1 : 0;
+  const quietPolls = connections?.active === 0 && isSteady ? step.quietPolls + 1 : 0;
   if (quietPolls >= QUIET_POLLS) return drained(d, phase, "quiet", connections);
+  d.timer("connections", CONNECTIONS_POLL_MS);
   d.to({ ...phase, step: { kind: "draining", last: connections, quietPolls } });
 }
 

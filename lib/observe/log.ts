@@ -12,6 +12,8 @@ export interface Log {
   fact(record: RecordedFact): void;
   /** What happened to the supervisor. */
   shell(fact: ShellFact): void;
+  /** From the next line on. */
+  use(options: LineOptions & { readonly level: Level }): void;
   /** Resolves when all is written, or after `boundMs`. */
   flush(boundMs: number): Promise<void>;
 }
@@ -34,26 +36,28 @@ export function lineOptions(format: "auto" | "text" | "json", terminal: boolean,
 }
 
 export function openLog(options: LogOptions): Log {
+  let { level, form, colour } = options;
   const wallMs = options.wallMs ?? Date.now;
   const queue = new WriteQueue(
     options.write ?? ((bytes) => Deno.stderr.write(bytes)),
     options.queueBytes ?? defaultQueueBytes,
     (lines) => {
       const kind = "log_lines_dropped";
-      return formatLine({ wallMs: wallMs(), event: kind, described: describe({ kind, lines }) }, options);
+      return formatLine({ wallMs: wallMs(), event: kind, described: describe({ kind, lines }) }, { form, colour });
     },
   );
 
   function put(fact: RecordedFact["fact"] | ShellFact, atMs: number, service?: string): void {
     const described = describe(fact);
-    if (ranks[described.level] < ranks[options.level]) return;
+    if (ranks[described.level] < ranks[level]) return;
     const line = { wallMs: atMs, event: fact.kind, described, ...(service === undefined ? {} : { service }) };
-    queue.put(formatLine(line, options));
+    queue.put(formatLine(line, { form, colour }));
   }
 
   return {
     fact: (record) => put(record.fact, record.wallMs, record.service),
     shell: (fact) => put(fact, wallMs()),
+    use: (next) => void ({ level, form, colour } = next),
     flush: (boundMs) => queue.flush(boundMs),
   };
 }

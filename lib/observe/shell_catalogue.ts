@@ -15,6 +15,67 @@ export const shellCatalogue: Rows<ShellFact> = {
     fields: { path: "path", services: "list" },
     message: (fact) => `configuration read from ${fact.path}, service ${fact.services.join(", ")}`,
   },
+  config_applied: {
+    level: "info",
+    fields: {
+      source: "text",
+      who: "text",
+      verdict: "text",
+      fields: "list",
+      added: "list",
+      removed: "list",
+      digest: "digest",
+    },
+    message: (fact) => {
+      const what = [
+        ...fact.fields,
+        ...fact.added.map((name) => `service ${name} added`),
+        ...fact.removed.map((name) => `service ${name} removed`),
+      ];
+      const text = what.length === 0 ? "nothing differs" : what.join(", ");
+      return `configuration taken (${fact.verdict}, by ${fact.source} of ${fact.who}): ${text}`;
+    },
+  },
+  config_refused: {
+    level: "warn",
+    fields: { source: "text", who: "text", refusal: "text", detail: "text" },
+    message: (fact) => `configuration refused (${fact.refusal}, by ${fact.source} of ${fact.who}): ${fact.detail}`,
+  },
+  config_history_failed: {
+    level: "warn",
+    fields: { problem: "text" },
+    message: (fact) => `the history of configurations could not be kept: ${fact.problem}`,
+  },
+  config_watch_changed: {
+    level: (fact) => fact.mode === "events" ? "debug" : "warn",
+    fields: { mode: "text", why: "text" },
+    message: (fact) => `watching the configuration by ${fact.mode}: ${fact.why}`,
+  },
+  service_not_added: {
+    level: "error",
+    fields: { name: "text", problem: "text" },
+    message: (fact) => `service ${fact.name} was not started: ${fact.problem}`,
+  },
+  api_audit: {
+    level: (fact) => fact.status < 400 ? "info" : "warn",
+    fields: { who: "text", action: "text", status: "number", outcome: "text" },
+    message: (fact) => `API: ${fact.who} asked for ${fact.action}: ${fact.status} ${fact.outcome}`,
+  },
+  api_waits: {
+    level: "warn",
+    fields: { address: "text", problem: "text" },
+    message: (fact) => `API can't listen on ${fact.address} yet and tries on: ${fact.problem}`,
+  },
+  api_credentials_read: {
+    level: "info",
+    fields: { what: "text", count: "number" },
+    message: (fact) => `API read ${fact.what} (${fact.count})`,
+  },
+  api_credentials_failed: {
+    level: "error",
+    fields: { what: "text", problem: "text" },
+    message: (fact) => `API can't take ${fact.what}: ${fact.problem}`,
+  },
   start_refused: {
     level: "error",
     fields: { problem: "text" },

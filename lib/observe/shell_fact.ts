@@ -9,6 +9,37 @@ export type ShellFact =
     readonly services: readonly string[];
   }
   | { readonly kind: "config_loaded"; readonly path: string; readonly services: readonly string[] }
+  | {
+    readonly kind: "config_applied";
+    readonly source: string;
+    readonly who: string;
+    readonly verdict: string;
+    readonly fields: readonly string[];
+    readonly added: readonly string[];
+    readonly removed: readonly string[];
+    readonly digest: string;
+  }
+  | {
+    readonly kind: "config_refused";
+    readonly source: string;
+    readonly who: string;
+    readonly refusal: string;
+    readonly detail: string;
+  }
+  | { readonly kind: "config_history_failed"; readonly problem: string }
+  | { readonly kind: "config_watch_changed"; readonly mode: "events" | "polling"; readonly why: string }
+  | { readonly kind: "service_not_added"; readonly name: string; readonly problem: string }
+  /** A write, or a denial: `action` is method and path, `who` the channel and the key or certificate. */
+  | {
+    readonly kind: "api_audit";
+    readonly who: string;
+    readonly action: string;
+    readonly status: number;
+    readonly outcome: string;
+  }
+  | { readonly kind: "api_waits"; readonly address: string; readonly problem: string }
+  | { readonly kind: "api_credentials_read"; readonly what: string; readonly count: number }
+  | { readonly kind: "api_credentials_failed"; readonly what: string; readonly problem: string }
   | { readonly kind: "start_refused"; readonly problem: string }
   | { readonly kind: "concurrency_chosen"; readonly concurrency: number; readonly why: string }
   | { readonly kind: "stale_marker_removed"; readonly path: string }

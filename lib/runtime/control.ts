@@ -2,6 +2,7 @@
 
 import type { ServiceStatus } from "../core/status.ts";
 import type { TriggerSource } from "../core/event.ts";
+import type { ConfigSummary } from "./configuration.ts";
 import type { Observer, RecordedFact } from "../observe/record.ts";
 
 export interface SupervisorStatus {
@@ -10,6 +11,8 @@ export interface SupervisorStatus {
   /** Unix milliseconds. */
   readonly startedAtMs: number;
   readonly stopping: boolean;
+  /** Absent where nobody keeps one. */
+  readonly config?: ConfigSummary;
   readonly services: Readonly<Record<string, ServiceStatus>>;
 }
 

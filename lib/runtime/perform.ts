@@ -67,7 +67,7 @@ export class Performer {
         const { attempt } = effect;
         return this.#answer(
           effect.kind,
-          this.ports.admin.inventory(effect.admin),
+          this.ports.admin.inventory(effect.admin, effect.controlPlaneClusters),
           (inventory) => ({ kind: "inventory", attempt, inventory }),
         );
       }
@@ -80,13 +80,13 @@ export class Performer {
         );
       }
       case "ask_vitals": {
-        const { attempt, epoch } = effect;
+        const { attempt, epoch, admin } = effect;
         const pid = this.#children.get(attempt)?.pid;
         if (pid === undefined) return;
         return this.#answer(
           effect.kind,
-          this.ports.segment.vitals(pid, epoch),
-          ({ alive, detail }) => ({ kind: "vitals", attempt, alive, detail }),
+          this.ports.segment.vitals(pid, epoch, admin),
+          (vitals) => ({ kind: "vitals", attempt, ...vitals }),
         );
       }
       case "drain": {

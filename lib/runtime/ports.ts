@@ -2,7 +2,7 @@
 // Every call reports its outcome by resolving: an expected failure is a value, only a bug rejects.
 
 import type { AdminAddress, Exit, Plan } from "../core/epoch.ts";
-import type { Connections, Content, IdentityAnswer, Inventory, RepairOutcome } from "../core/event.ts";
+import type { Connections, Content, IdentityAnswer, Inventory, RepairOutcome, Vitals } from "../core/event.ts";
 import type { Refusal } from "../core/refusal.ts";
 import type { Owner, Sighting } from "../core/sighting.ts";
 import type { ChildSignal } from "../core/effect.ts";
@@ -43,7 +43,7 @@ export interface Processes {
 /** Every question on a connection of its own (a draining parent answers for ever on old ones), never through a proxy. */
 export interface Admin {
   identity(admin: AdminAddress): Promise<IdentityAnswer>;
-  inventory(admin: AdminAddress): Promise<Inventory | undefined>;
+  inventory(admin: AdminAddress, controlPlaneClusters?: readonly string[]): Promise<Inventory | undefined>;
   connections(admin: AdminAddress): Promise<Connections | undefined>;
   drain(
     admin: AdminAddress,
@@ -76,7 +76,7 @@ export interface Preflight {
 export interface Segment {
   /** Clears INITIALIZING (bit 0 of the u64 at offset 96). */
   repair(): Promise<RepairOutcome>;
-  vitals(pid: number, epoch: number): Promise<{ readonly alive: boolean; readonly detail: string }>;
+  vitals(pid: number, epoch: number, admin: AdminAddress): Promise<Vitals>;
 }
 
 export interface ReadyMarker {

@@ -50,7 +50,13 @@ export class Supervisor implements Control {
   /** Before `run`: it is started by it, and its end is the supervisor's. After: see `begin`. */
   add(options: Pick<ServiceOptions, "name" | "ports" | "settings">): Service {
     const { clock, bug } = this.options;
-    const member: Member = { service: undefined!, isLate: this.#running, wasLive: false, leaves: false, code: undefined };
+    const member: Member = {
+      service: undefined!,
+      isLate: this.#running,
+      wasLive: false,
+      leaves: false,
+      code: undefined,
+    };
     const record = (fact: Fact) => {
       if (fact.kind === "epoch_live") member.wasLive = true;
       this.#record(options.name, fact);

@@ -49,8 +49,9 @@ Deno.test("both forms say the same, but for milliseconds and the name of what th
   for (const probeCase of table.cases) {
     if (probeCase.isBeyondDeno || cannotRun(probeCase)) continue;
     table.refresh();
-    const [native, portable] = await Promise.all(forms.map((form) => ask(copy.at(form), probeCase)));
-    assert.deepEqual(masked(native!), masked(portable!), probeCase.name);
+    const native = await ask(copy.at("epochd-probe"), probeCase);
+    const portable = await ask(copy.at("epochd-probe-portable"), probeCase);
+    assert.deepEqual(masked(native), masked(portable), probeCase.name);
   }
 });
 

@@ -136,7 +136,7 @@ export function installByUnlink(from: string, to: string): void {
 export async function probe(
   epochd: Pick<Epochd, "readyMarker">,
   args: readonly string[] = [],
-  program?: Program,
+  program: Program | undefined = undefined,
 ): Promise<CommandResult> {
   const [path, ...first] = epochdCommand(program);
   const asProbe = (text: string) => text.replace(/main\.ts$/, "probe.ts").replace(/\/epochd$/, "/epochd-probe");

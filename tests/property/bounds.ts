@@ -6,6 +6,9 @@ import type { Settings } from "../../lib/core/settings.ts";
 /** An answer, an exit or a repair, with all its latencies. */
 const ANSWER_MS = 2_000;
 
+/** Question timeout of the admin client. */
+export const QUESTION_MS = 1_000;
+
 /** SIGTERM, SIGKILL, reaped. */
 const ENDED_MS = KILL_AFTER_MS + ANSWER_MS;
 
@@ -30,7 +33,7 @@ export function restBoundMs(settings: Settings): number {
   return waitsMs + retriesMs + BACKOFF_MAX_MS + (settings.retryLimit + 6) * handoffBoundMs(settings);
 }
 
-/** A frozen newest epoch is noticed: the questions of two ticks, and the silence that counts. */
+/** A frozen newest epoch is noticed within the watchdog's time, or as soon as a question that it does not answer is over. */
 export function hangBoundMs(settings: Settings): number {
-  return settings.watchdogMs + 2 * Math.max(100, settings.watchdogMs / 3) + ANSWER_MS;
+  return Math.max(settings.watchdogMs, settings.watchdogMs / 3 + QUESTION_MS) + 100;
 }

@@ -33,6 +33,7 @@ export interface Envoy {
   drainsSinceMs: number | undefined;
   wasLive: boolean;
   frozen: "no" | "stopped" | "dead_locked";
+  /** The first time. */
   frozeAtMs: number | undefined;
   thawedAtMs: number | undefined;
   /** What it would do were it not frozen. */
@@ -123,7 +124,7 @@ export class Envoys {
   freeze(envoy: Envoy, how: "stopped" | "dead_locked"): void {
     if (envoy.state === "dead" || envoy.frozen !== "no") return;
     envoy.frozen = how;
-    envoy.frozeAtMs = this.agenda.nowMs;
+    envoy.frozeAtMs ??= this.agenda.nowMs;
   }
 
   thaw(envoy: Envoy): void {

@@ -5,6 +5,8 @@ import fc from "fast-check";
 import type { Event, Happening, TimerName } from "../../lib/core/event.ts";
 import type { Plan } from "../../lib/core/epoch.ts";
 import { refusal } from "../../lib/core/refusal.ts";
+import type { Settings } from "../../lib/core/settings.ts";
+import type { Sighting } from "../../lib/core/sighting.ts";
 import { initialState, type State } from "../../lib/core/state.ts";
 import { transition } from "../../lib/core/transition.ts";
 import { view } from "../../lib/core/view.ts";
@@ -34,9 +36,11 @@ const TIMERS: readonly TimerName[] = [
   "debounce",
   "debounce_max",
   "drain",
+  "heartbeat",
   "jitter",
   "kill",
   "leaving",
+  "look",
   "marker",
   "min_gap",
   "poll",
@@ -61,6 +65,18 @@ const digest = fc.constantFrom("b0", "b1", "x0", "x1");
 const subject = fc.constantFrom("bootstrap" as const, "binary" as const);
 const exit = fc.constantFrom({ code: 0 }, { code: 1 }, { code: 137, signal: "SIGKILL" });
 const kind = <K extends string>(name: K) => fc.constant(name);
+
+const epoch = fc.nat({ max: 4 });
+const sighting: fc.Arbitrary<Sighting> = fc.record({
+  heartbeat: fc.oneof(
+    fc.record({ kind: kind("none") }),
+    fc.record({ kind: kind("beat"), epoch, ageMs: fc.constantFrom(-5_000, 0, 20_000) }),
+  ),
+  mine: fc.boolean(),
+  slots: fc.uniqueArray(fc.nat({ max: 2 }), { maxLength: 3 }),
+  identity: fc.record({ epoch, state: fc.constantFrom("LIVE", "DRAINING") }),
+  handoffUnderWay: fc.boolean(),
+}, { requiredKeys: ["heartbeat", "mine", "slots"] });
 
 /** Each kind of event, as anybody could send it at any time. */
 const happenings: Record<Happening["kind"], fc.Arbitrary<Happening>> = {
@@ -139,7 +155,13 @@ const happenings: Record<Happening["kind"], fc.Arbitrary<Happening>> = {
     attempt,
     connections: fc.option(fc.record({ active: fc.nat({ max: 1 }), total: fc.nat({ max: 1 }) }), { nil: undefined }),
   }),
-  vitals: fc.record({ kind: kind("vitals"), attempt, alive: fc.boolean(), detail: text }),
+  vitals: fc.record({
+    kind: kind("vitals"),
+    attempt,
+    alive: fc.boolean(),
+    detail: text,
+    listens: fc.record({ admin: fc.boolean(), traffic: fc.boolean() }),
+  }, { requiredKeys: ["kind", "attempt", "alive", "detail"] }),
   drain_answered: fc.record({ kind: kind("drain_answered"), attempt, ok: fc.boolean(), detail: text }),
   segment_repaired: fc.record({
     kind: kind("segment_repaired"),
@@ -150,6 +172,11 @@ const happenings: Record<Happening["kind"], fc.Arbitrary<Happening>> = {
     ),
   }),
   marker: fc.record({ kind: kind("marker"), problem: fc.option(text, { nil: undefined }) }),
+  unwatched: fc.record({ kind: kind("unwatched"), subject }),
+  settings: fc.record({ kind: kind("settings") }),
+  handoff_lock: fc.record({ kind: kind("handoff_lock"), attempt, taken: fc.boolean() }),
+  sighted: fc.record({ kind: kind("sighted"), askedAtMs: fc.nat({ max: 200_000 }), sighting }),
+  published: fc.record({ kind: kind("published"), problem: fc.option(text, { nil: undefined }) }),
   timer: fc.record({ kind: kind("timer"), name: fc.constantFrom(...TIMERS) }),
 };
 
@@ -175,7 +202,8 @@ function aimed(happening: Happening, state: State, aim: number): Happening {
 property(
   "events out of the blue + no exception, from the first to the fortieth",
   fc.record({
-    settings: anySettings,
+    settings: fc.record({ base: anySettings, crossPod: fc.boolean(), whenSuperseded: fc.constantFrom("wait", "exit") })
+      .map(({ base, crossPod, whenSuperseded }) => ({ ...base, crossPod, whenSuperseded }) as Settings),
     events: fc.array(
       fc.record({ happening: anyHappening, aim: fc.integer({ min: -1, max: 3 }), afterMs: fc.nat({ max: 4_000 }) }),
       { maxLength: 60 },
@@ -197,7 +225,7 @@ property(
 property(
   "every kind of event in every state of a run + no exception",
   fc.record({ scenario: anyScenario, happenings: fc.record(happenings), at: fc.nat() }),
-  { runs: 300 },
+  { runs: 60 },
   ({ scenario, happenings, at }) => {
     const { trace } = play(scenario, 20_000);
     const kinds = new Map(trace.map((taken) => [stepName(taken.after), taken]));
@@ -225,8 +253,8 @@ property(
     const { trace } = play(scenario, 5_000);
     const { after, event: { atMs } } = trace[at % trace.length]!;
     if (!("attempt" in happening) || after.phase.kind === "ended") return;
-    // A repair may outlive its attempt.
-    if (happening.kind === "segment_repaired") return;
+    // A repair may outlive its attempt, and a lock that came too late is let go.
+    if (happening.kind === "segment_repaired" || happening.kind === "handoff_lock") return;
     const step = transition(after, { ...happening, attempt: 9_999, atMs }, scenario.settings);
     assert.deepEqual(step.state, { ...after, lateAnswers: after.lateAnswers + 1 });
     assert.deepEqual([step.effects, step.facts.map((fact) => fact.kind)], [[], ["late_answer"]]);

@@ -11,6 +11,7 @@ import { transition } from "../../lib/core/transition.ts";
 import { PREDECESSOR_MARGIN_MS } from "../../lib/core/bounds.ts";
 import { refusal } from "../../lib/core/refusal.ts";
 import { Agenda } from "./agenda.ts";
+import { QUESTION_MS } from "./bounds.ts";
 import { type Behaviour, type Envoy, Envoys } from "./envoys.ts";
 import { Random } from "./random.ts";
 
@@ -27,8 +28,8 @@ export interface Taken {
   readonly questions: number;
   /** Living Envoys when it was taken, by attempt. */
   readonly living: ReadonlySet<number>;
-  /** Of those, the ones that are LIVE and not frozen. */
-  readonly well: ReadonlySet<number>;
+  /** Of those, the ones that accept connections. */
+  readonly accepting: ReadonlySet<number>;
 }
 
 export interface Broken {
@@ -37,8 +38,9 @@ export interface Broken {
   readonly atMs: number;
 }
 
-/** Question timeout of the admin client. */
-const QUESTION_MS = 1_000;
+function accepts({ state, frozen, draining }: Envoy): boolean {
+  return state === "live" && frozen === "no" && !draining;
+}
 
 export class World {
   readonly agenda = new Agenda();
@@ -51,6 +53,8 @@ export class World {
   controlPlane: "none" | "connected" | "away" = "none";
   connections = 0;
   readonly #random: Random;
+  /** Where /proc can't be read, nobody knows who listens. */
+  readonly #seesSockets: boolean;
   readonly #timers = new Map<TimerName, number>();
   readonly #contents: Record<Subject, { digest: string; behaviour: Behaviour; usable: boolean }> = {
     bootstrap: { digest: "b0", behaviour: "good", usable: true },
@@ -66,6 +70,7 @@ export class World {
 
   constructor(readonly settings: Settings, seed: number, readonly keepsTrace = true) {
     this.#random = new Random(seed);
+    this.#seesSockets = this.#random.chance(0.8);
     this.envoys = new Envoys(
       this.agenda,
       this.#random,
@@ -136,7 +141,7 @@ export class World {
       timers: new Set(this.#timers.keys()),
       questions: this.#questions,
       living: new Set(living.map(({ attempt }) => attempt)),
-      well: new Set(living.filter((e) => e.state === "live" && e.frozen === "no").map(({ attempt }) => attempt)),
+      accepting: new Set(living.filter(accepts).map(({ attempt }) => attempt)),
     });
   }
 
@@ -187,12 +192,12 @@ export class World {
       case "ask_vitals": {
         const { attempt } = effect;
         const envoy = this.envoys.find(attempt);
-        const isAlive = () => envoy !== undefined && envoy.state !== "dead" && envoy.frozen !== "stopped";
-        return this.#question(
-          1,
-          10,
-          () => this.submit({ kind: "vitals", attempt, alive: isAlive(), detail: "vitals" }),
-        );
+        return this.#question(1, 10, () => {
+          const alive = envoy !== undefined && envoy.state !== "dead" && envoy.frozen !== "stopped";
+          const traffic = alive && envoy.state === "live" && !envoy.draining;
+          const listens = { admin: this.envoys.adminHolder === envoy, traffic };
+          this.submit({ kind: "vitals", attempt, alive, detail: "vitals", ...(this.#seesSockets ? { listens } : {}) });
+        });
       }
       case "drain": {
         const { attempt } = effect;

@@ -1,21 +1,20 @@
 // Owns: the images of tests: Envoy as its distroless image has it, and epochd as the Dockerfile makes it. Must not: load them.
 import { compile, distDir } from "../../tools/compile.ts";
+import { glibcFiles } from "../../tools/glibc.ts";
+import { imageHome } from "../../tools/image_root.ts";
 import { type InstalledName, manifestName, modeOf, programFiles } from "../../lib/install/manifest.ts";
 import { envoyPath, type EnvoyVersion } from "./envoys.ts";
-import { glibcOf } from "./glibc.ts";
 import { type ImageFile, type ImageSpec, writeImage } from "./image.ts";
 
 /** The user of distroless images. */
 export const IMAGE_USER = "65532:65532";
-/** Where the Dockerfile puts what the initContainer copies. */
-export const IMAGE_HOME = "/usr/local/lib/epochd";
 
 /** glibc, Envoy, nothing else: no shell, no libgcc. */
 export async function envoyImage(version: EnvoyVersion, name: string): Promise<ImageSpec> {
   const envoy = envoyPath(version);
   return {
     name,
-    files: [...await glibcFiles(envoy), { path: "/usr/local/bin/envoy", from: envoy, mode: 0o755 }],
+    files: [...await systemFiles(envoy), { path: "/usr/local/bin/envoy", from: envoy, mode: 0o755 }],
     directories: { "/tmp": 0o1777, "/etc/envoy": 0o755 },
     entrypoint: ["/usr/local/bin/envoy"],
     user: IMAGE_USER,
@@ -27,13 +26,13 @@ export async function epochdImage(name: string): Promise<ImageSpec> {
   await compile();
   const names: readonly InstalledName[] = [...programFiles, manifestName];
   const files = names.map((file): ImageFile => {
-    return { path: `${IMAGE_HOME}/${file}`, from: `${distDir}/${file}`, mode: modeOf(file) };
+    return { path: `${imageHome}/${file}`, from: `${distDir}/${file}`, mode: modeOf(file) };
   });
   return {
     name,
-    files: [...await glibcFiles(`${distDir}/epochd`), ...files],
+    files: [...await systemFiles(`${distDir}/epochd`), ...files],
     directories: { "/tmp": 0o1777 },
-    entrypoint: [`${IMAGE_HOME}/epochd`],
+    entrypoint: [`${imageHome}/epochd`],
     user: IMAGE_USER,
   };
 }
@@ -47,6 +46,6 @@ export async function writeImages(specs: readonly ImageSpec[], directory: string
   }));
 }
 
-async function glibcFiles(executable: string): Promise<ImageFile[]> {
-  return (await glibcOf(executable)).map((path) => ({ path, from: path, mode: 0o755 }));
+async function systemFiles(executable: string): Promise<ImageFile[]> {
+  return (await glibcFiles(executable)).map((file) => ({ ...file, mode: 0o755 }));
 }

@@ -2,7 +2,7 @@
 
 import type { Effect } from "../../lib/core/effect.ts";
 import type { Exit, Plan } from "../../lib/core/epoch.ts";
-import type { Content, Happening, Inventory, Subject, TimerName } from "../../lib/core/event.ts";
+import type { Content, Happening, Inventory, Subject, TimerName, Vitals } from "../../lib/core/event.ts";
 import type { Fact } from "../../lib/core/fact.ts";
 import { isReady } from "../../lib/core/ready.ts";
 import { refusal, type RefusalName } from "../../lib/core/refusal.ts";
@@ -30,7 +30,7 @@ export function plan(name: string): Plan {
  *     silent ATTEMPT refused|timeout [asked MS ago]
  *     inventory ATTEMPT none | inventory ATTEMPT LISTENERS CLUSTERS [away|connected]
  *     connections ATTEMPT none | connections ATTEMPT ACTIVE TOTAL
- *     vitals ATTEMPT alive|dead           drained ATTEMPT ok|no
+ *     vitals ATTEMPT alive|dead [admin|traffic|nowhere]     drained ATTEMPT ok|no
  *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
  *     hup | request NAME [force] | stop SOURCE | reopen | start | marker ok|PROBLEM...
  */
@@ -83,7 +83,13 @@ export function happening(line: string, nowMs: number): Happening {
       return { kind: "connections", attempt, connections };
     }
     case "vitals":
-      return { kind: "vitals", attempt, alive: args[1] === "alive", detail: `process is ${args[1]}` };
+      return {
+        kind: "vitals",
+        attempt,
+        alive: args[1] === "alive",
+        detail: `process is ${args[1]}`,
+        ...listens(args[2]),
+      };
     case "drained":
       return { kind: "drain_answered", attempt, ok: args[1] === "ok", detail: "connection refused" };
     case "repaired": {
@@ -112,6 +118,11 @@ function trigger(source: "signal" | "api", requests: readonly string[], force: b
 
 function exit(word: string): Exit {
   return /^\d+$/.test(word) ? { code: Number(word) } : { code: word === "SIGKILL" ? 137 : 134, signal: word };
+}
+
+/** Where it listens; `admin` stands for both. */
+function listens(word: string | undefined): Pick<Vitals, "listens"> {
+  return word === undefined ? {} : { listens: { admin: word === "admin", traffic: word !== "nowhere" } };
 }
 
 function asked(args: readonly string[], nowMs: number): number {
@@ -145,6 +156,9 @@ export const DEFAULTS: Settings = {
   retryLimit: 3,
   retryBackoffMs: 5_000,
   jitterMs: 0,
+  crossPod: false,
+  whenSuperseded: "wait",
+  gracePeriodMs: 0,
 };
 
 /** `onCrash=restart minGapMs=0` */
@@ -152,7 +166,7 @@ export function settings(words: readonly string[]): Settings {
   const changed = words.map((word) => {
     const [name = "", value = ""] = word.split("=");
     if (!(name in DEFAULTS)) throw new Error(`no such setting: ${name}`);
-    return [name, /^\d+$/.test(value) ? Number(value) : value];
+    return [name, /^\d+$/.test(value) ? Number(value) : value === "true" ? true : value];
   });
   return { ...DEFAULTS, ...Object.fromEntries(changed) };
 }

@@ -9,10 +9,10 @@
 - /run/epochd/state
 - --ready-marker
 - /run/epochd/ready
-{{- if .Values.hotRestart.crossPod }}
-- --cross-pod
 - --grace-period
 - {{ printf "%ds" (int .Values.terminationGracePeriodSeconds) }}
+{{- if .Values.hotRestart.crossPod }}
+- --cross-pod
 - --when-superseded
 - {{ .Values.hotRestart.whenSuperseded }}
 {{- end }}

@@ -55,11 +55,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- /* Milliseconds of a duration such as 1m30s. */ -}}
 {{- define "epochd.ms" -}}
 {{- $ms := 0 -}}
-{{- range regexFindAll "[0-9]+(ms|s|m|h)" (toString .) -1 -}}
+{{- range regexFindAll "[0-9]+(\\.[0-9]+)?(ms|s|m|h)" (toString .) -1 -}}
 {{- $unit := regexFind "[a-z]+" . -}}
-{{- $ms = add $ms (mul (int (regexFind "[0-9]+" .)) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) $unit)) -}}
+{{- $ms = addf $ms (mulf (float64 (trimSuffix $unit .)) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) $unit)) -}}
 {{- end -}}
-{{- $ms -}}
+{{- int64 $ms -}}
 {{- end }}
 
 {{- /* The container's part that nobody may loosen. */ -}}

@@ -11,6 +11,8 @@ export interface PodView {
   readonly terminating: boolean;
   readonly restarts: number;
   readonly image: string;
+  /** Of the container's end, once it has ended for good. */
+  readonly exitCode?: number;
 }
 
 export async function podsOf(cluster: Cluster, namespace: string, release: string): Promise<PodView[]> {
@@ -48,6 +50,15 @@ export class PodHistory implements AsyncDisposable {
     return first < 0 ? this.changes : this.changes.slice(first).filter((change) => !isReady(change));
   }
 
+  /** Exit codes of pods that were asked to go. */
+  get exitCodes(): readonly number[] {
+    const codes = new Map<string, number>();
+    for (const { uid, exitCode, terminating } of this.changes.flatMap(({ pods }) => pods)) {
+      if (terminating && exitCode !== undefined) codes.set(uid, exitCode);
+    }
+    return [...codes.values()];
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill("SIGTERM");
     await this.#child.status;
@@ -83,5 +94,6 @@ function viewOf(pod: any): PodView {
     terminating: pod.metadata.deletionTimestamp !== undefined,
     restarts: container?.restartCount ?? 0,
     image: pod.spec.containers[0].image,
+    ...(container?.state.terminated === undefined ? {} : { exitCode: container.state.terminated.exitCode }),
   };
 }

@@ -9,7 +9,7 @@ import { type BootstrapOptions, writeBootstrap } from "../../support/bootstrap.t
 import { ENVOY_VERSIONS, envoyPath, type EnvoyVersion } from "../../support/envoys.ts";
 import { tempDir } from "../../support/tempdir.ts";
 
-const full: PreflightRequest = { depth: "full", provenKeys: [], hotRestartVersion: "11.104" };
+const full: PreflightRequest = { depth: "full", provenKeys: [], joining: false, hotRestartVersion: "11.104" };
 const never = new AbortController().signal;
 const sound: BootstrapOptions = { adminPort: 9901, listenPort: 8080 };
 

@@ -101,6 +101,27 @@ Deno.test("EnvoyAdmin.inventory: absent when a stat is, control plane left out w
   strictEqual(await ask({ "cluster_manager.active_clusters": 5 }), undefined);
 });
 
+Deno.test("EnvoyAdmin.inventory: a control plane that its cluster is still connecting to is not connected", async () => {
+  const inventory = async (stats: Record<string, number>) => {
+    const rows = {
+      "listener_manager.total_listeners_active": 1,
+      "cluster_manager.active_clusters": 1,
+      "control_plane.connected_state": 1,
+      ...stats,
+    };
+    const body = JSON.stringify({ stats: Object.entries(rows).map(([name, value]) => ({ name, value })) });
+    return await answering(body, 200, async (admin, port) => {
+      return (await admin.inventory(at(port), ["xds:one", "x.two"]))?.controlPlaneConnected;
+    });
+  };
+  const [pending, active] = ["cluster.xds_one.upstream_rq_pending_active", "cluster.xds_one.upstream_rq_active"];
+  strictEqual(await inventory({ [pending]: 1, [active]: 0 }), false);
+  strictEqual(await inventory({ [pending]: 0, [active]: 1 }), true);
+  // Of two services one is there; a cluster whose stats have another name says nothing.
+  strictEqual(await inventory({ [pending]: 1, [active]: 0, "cluster.x.two.upstream_rq_active": 1 }), true);
+  strictEqual(await inventory({}), true);
+});
+
 Deno.test("EnvoyAdmin.drain: an answer that is not 200 is not ok", async () => {
   deepStrictEqual(await answering("OK\n", 200, (admin, port) => admin.drain(at(port), "listeners")), {
     ok: true,

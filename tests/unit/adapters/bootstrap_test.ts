@@ -83,6 +83,24 @@ Deno.test("parseBootstrap: what Envoy may take is left to Envoy", () => {
   strictEqual(parseBootstrap(anchors, "a.yaml").kind, "parsed");
 });
 
+Deno.test("parseBootstrap: the clusters of the control plane, in both spellings, and no other gRPC service's", () => {
+  const text = `
+admin: {address: {pipe: {path: /run/admin.sock}}}
+dynamic_resources:
+  ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: ads}}]}
+  lds_config: {api_config_source: {grpc_services: {envoyGrpc: {clusterName: lds}}}}
+  cds_config: {ads: {}}
+stats_sinks: [{typed_config: {grpc_service: {envoy_grpc: {cluster_name: metrics}}}}]
+`;
+  const parsed = parseBootstrap(
+    text,
+    "a.yaml",
+    "dynamicResources: {adsConfig: {grpcServices: [{envoyGrpc: {clusterName: ads}}]}}",
+  );
+  if (parsed.kind !== "parsed") throw new Error(JSON.stringify(parsed));
+  deepStrictEqual(parsed.controlPlaneClusters, ["ads", "lds"]);
+});
+
 Deno.test("parseBootstrap: the files that Envoy reads, and none that it writes or listens on", () => {
   const text = `
 admin: {access_log: [{typed_config: {path: /var/log/admin}}], address: {pipe: {path: /run/admin.sock}}}

@@ -11,8 +11,8 @@ import { type TempDir, tempDir } from "../../support/tempdir.ts";
 import { within } from "../../support/until.ts";
 
 const never = new AbortController().signal;
-const first: PreflightRequest = { depth: "first", provenKeys: [] };
-const full: PreflightRequest = { depth: "full", provenKeys: [], hotRestartVersion: "11.104" };
+const first: PreflightRequest = { depth: "first", provenKeys: [], joining: false };
+const full: PreflightRequest = { depth: "full", provenKeys: [], joining: false, hotRestartVersion: "11.104" };
 const BOOTSTRAP = "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 9901}}}\n";
 /** Prints its version; validates what has no `bad` in it. */
 const ENVOY = `[ "$1" = --hot-restart-version ] && echo 11.104 && exit

@@ -46,7 +46,8 @@ Deno.test("client asks for status and restart", async () => {
   };
   await using api = await serve({}, control);
   const client = connectTo(api.path);
-  assert.deepEqual(await client.status(), { kind: "ok", value: control.status() });
+  const config = api.scene.configuration.summary();
+  assert.deepEqual(await client.status(), { kind: "ok", value: { ...control.status(), config } });
   const accepted = await client.restart("a b/c", { wait: "accepted", force: true });
   assert.deepEqual(accepted, { kind: "ok", value: { service: "a b/c", request: "r1", outcome: "accepted" } });
   assert.equal(control.asked[0]?.force, true);

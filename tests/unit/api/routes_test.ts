@@ -13,7 +13,7 @@ Deno.test("GET /v1/status answers with what the supervisor says", async () => {
   assert.equal(status, 200);
   assert.match(headers.get("content-type") ?? "", /^application\/json/);
   assert.equal(headers.get("content-length"), String(new TextEncoder().encode(body).length));
-  assert.deepEqual(json(body), api.control.status());
+  assert.deepEqual(json(body), { ...api.control.status(), config: api.scene.configuration.summary() });
 });
 
 Deno.test("GET /v1/status rounds times to a tenth of a millisecond", async () => {
@@ -99,8 +99,8 @@ Deno.test("POST restart refuses unknown services and wrong parameters before any
   const cases = [
     ["/v1/services/nobody/restart", 404, "no service nobody, expected one of: edge"],
     ["/v1/services/edge/restart?wait=soon", 400, "wait=soon: expected accepted, live, drained"],
-    ["/v1/services/edge/restart?force=yes", 400, "force=yes: expected true or false"],
-    ["/v1/services/edge/restart?wiat=live", 400, "unknown parameter wiat: expected wait and force"],
+    ["/v1/services/edge/restart?force=yes", 400, "force=yes: expected true, false"],
+    ["/v1/services/edge/restart?wiat=live", 400, "unknown parameter wiat: expected wait, force"],
   ] as const;
   for (const [target, status, detail] of cases) {
     const answer = await request(api.path, "POST", target);
@@ -128,12 +128,19 @@ Deno.test("POST restart whose client leaves is no longer waited for", async () =
   await until("the wait is over", () => api.control.observers === 0);
 });
 
-Deno.test("API answers 404 as a problem for what it does not have", async () => {
+Deno.test("API answers 404 for what it does not have, and 405 with what it takes for another method", async () => {
   await using api = await serve();
-  for (const [method, target] of [["GET", "/v2"], ["POST", "/v1/status"], ["DELETE", "/v1/services/edge/restart"]]) {
-    const { status, body } = await request(api.path, method!, target!);
-    assert.equal(status, 404);
-    assert.equal(json(body).title, "not found");
+  const nothing = await request(api.path, "GET", "/v2");
+  assert.deepEqual([nothing.status, json(nothing.body).title], [404, "not found"]);
+  for (
+    const [method, target, allow] of [
+      ["POST", "/v1/status", "GET"],
+      ["DELETE", "/v1/services/edge/restart", "POST"],
+      ["DELETE", "/v1/config", "GET, PUT, PATCH"],
+    ] as const
+  ) {
+    const { status, headers } = await request(api.path, method, target);
+    assert.deepEqual([status, headers.get("allow")], [405, allow]);
   }
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { startApi } from "../../../lib/api/server.ts";
 import type { ShellFact } from "../../../lib/observe/shell_fact.ts";
+import { configScene } from "../runtime/config_scene.ts";
 import { tempDir } from "../../support/tempdir.ts";
 import { until, within } from "../../support/until.ts";
 import { FakeControl } from "./fake_control.ts";
@@ -40,9 +41,10 @@ Deno.test("server listens on a private socket of its own name behind the link", 
 Deno.test("server removes its own socket at its end and nothing that became another's", async () => {
   await using first = await serve();
   const told: ShellFact[] = [];
-  const closeSecond = await startApi({
+  const secondApi = await startApi({
     path: first.path,
     control: new FakeControl(),
+    configuration: first.scene.configuration,
     log: { shell: (fact) => void told.push(fact) },
   });
   const second = `api-${Deno.pid}-1.sock`;
@@ -50,12 +52,13 @@ Deno.test("server removes its own socket at its end and nothing that became anot
   await first.close();
   assert.deepEqual(names(first.directory), [second, "api.sock"]);
   assert.equal((await request(first.path, "GET", "/healthz")).status, 200);
-  await closeSecond?.();
+  await secondApi.close();
   assert.deepEqual(names(first.directory), ["api.sock"]);
 });
 
 Deno.test("server says why it can't listen, and does not throw", async () => {
   await using dir = tempDir();
+  await using scene = await configScene();
   dir.write("file.sock", "precious");
   Deno.mkdirSync(dir.at("open"));
   Deno.chmodSync(dir.at("open"), 0o777);
@@ -66,8 +69,9 @@ Deno.test("server says why it can't listen, and does not throw", async () => {
   ] as const;
   for (const [path, why] of cases) {
     const told: ShellFact[] = [];
-    const close = await startApi({ path, control: new FakeControl(), log: { shell: (fact) => void told.push(fact) } });
-    assert.equal(close, undefined);
+    const log = { shell: (fact: ShellFact) => void told.push(fact) };
+    const { configuration } = scene;
+    await (await startApi({ path, control: new FakeControl(), configuration, log })).close();
     assert.equal(told.length, 1);
     assert.ok(told[0]?.kind === "api_failed" && why.test(told[0].problem), JSON.stringify(told));
   }
@@ -77,20 +81,22 @@ Deno.test("server says why it can't listen, and does not throw", async () => {
 
 Deno.test("server cleans what a killed supervisor left, and says so", async () => {
   await using dir = tempDir();
+  await using scene = await configScene();
   const listener = Deno.listen({ transport: "unix", path: dir.at("bound") });
   Deno.renameSync(dir.at("bound"), dir.at("api-1.sock"));
   listener.close();
   Deno.utimeSync(dir.at("api-1.sock"), 0, 0);
   Deno.symlinkSync("api-1.sock", dir.at("api.sock"));
   const told: ShellFact[] = [];
-  const close = await startApi({
+  const api = await startApi({
     path: dir.at("api.sock"),
     control: new FakeControl(),
+    configuration: scene.configuration,
     log: { shell: (fact) => void told.push(fact) },
   });
   assert.deepEqual(told[0], { kind: "stale_socket_removed", path: dir.at("api-1.sock") });
   assert.equal((await request(dir.at("api.sock"), "GET", "/healthz")).status, 200);
-  await close?.();
+  await api.close();
 });
 
 Deno.test("server answers garbage and oversized requests with a problem, and goes on", async () => {

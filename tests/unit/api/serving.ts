@@ -3,32 +3,45 @@
 import { type ApiLimits, startApi } from "../../../lib/api/server.ts";
 import type { ShellFact } from "../../../lib/observe/shell_fact.ts";
 import { tempDir } from "../../support/tempdir.ts";
+import { type ConfigScene, configScene, type ConfigSceneOptions } from "../runtime/config_scene.ts";
 import { FakeControl } from "./fake_control.ts";
 
 export interface Serving extends AsyncDisposable {
   readonly path: string;
   readonly directory: string;
   readonly control: FakeControl;
+  /** Of its configuration. */
+  readonly scene: ConfigScene;
   readonly told: readonly ShellFact[];
   close(): Promise<void>;
 }
 
-export async function serve(limits: Partial<ApiLimits> = {}, control = new FakeControl()): Promise<Serving> {
+export async function serve(
+  limits: Partial<ApiLimits> = {},
+  control = new FakeControl(),
+  more: ConfigSceneOptions = {},
+): Promise<Serving> {
+  const scene = await configScene(more);
+  const { configuration, fleet } = scene;
   const dir = tempDir();
+  fleet.onTrigger = (name, source, force) => control.trigger(name, source, { force })?.request;
   const path = dir.at("api.sock");
   const told: ShellFact[] = [];
-  const closeApi = await startApi({ path, control, limits, log: { shell: (fact) => void told.push(fact) } });
-  if (closeApi === undefined) throw new Error(`no API: ${JSON.stringify(told)}`);
+  const log = { shell: (fact: ShellFact) => void told.push(fact) };
+  const api = await startApi({ path, control, configuration, limits, log });
+  if (told.some(({ kind }) => kind === "api_failed")) throw new Error(`no API: ${JSON.stringify(told)}`);
   let closed: Promise<void> | undefined;
-  const close = () => closed ??= closeApi();
+  const close = () => closed ??= api.close();
   return {
     path,
     directory: dir.path,
     control,
+    scene,
     told,
     close,
     async [Symbol.asyncDispose]() {
       await close();
+      await scene[Symbol.asyncDispose]();
       await dir[Symbol.asyncDispose]();
     },
   };
@@ -57,8 +70,17 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
-export async function request(path: string, method: string, target: string, headers = ""): Promise<HttpAnswer> {
-  const text = await sendRaw(path, `${method} ${target} HTTP/1.1\r\nhost: x\r\n${headers}\r\n`);
+export async function request(
+  path: string,
+  method: string,
+  target: string,
+  headers = "",
+  sent?: unknown,
+): Promise<HttpAnswer> {
+  const content = sent === undefined ? "" : typeof sent === "string" ? sent : JSON.stringify(sent);
+  const length = new TextEncoder().encode(content).length;
+  const framed = content === "" ? "" : `content-type: application/json\r\ncontent-length: ${length}\r\n`;
+  const text = await sendRaw(path, `${method} ${target} HTTP/1.1\r\nhost: x\r\n${framed}${headers}\r\n${content}`);
   const [head = "", ...body] = text.split("\r\n\r\n");
   const [statusLine = "", ...lines] = head.split("\r\n");
   const fields = lines.map((line): [string, string] => {

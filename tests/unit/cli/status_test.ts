@@ -93,7 +93,8 @@ Deno.test("status command prints for people, and with --json the whole status", 
   assert.match(people.stdout, /^epochd 0\.1\.0, pid 4711/);
   const programs = new FakeTerminal(true, true);
   assert.equal(await statusCommand({ socket: api.path, json: true }, programs), 0);
-  assert.deepEqual(JSON.parse(programs.stdout), control.status());
+  const config = api.scene.configuration.summary();
+  assert.deepEqual(JSON.parse(programs.stdout), { ...control.status(), config });
 });
 
 Deno.test("status command without a supervisor exits 1, says the path and what to do", async () => {

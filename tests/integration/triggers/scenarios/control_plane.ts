@@ -2,6 +2,7 @@
 // Must not: try a control plane that was never there (line 3 does).
 
 import assert from "node:assert/strict";
+import { stats } from "../../../support/admin.ts";
 import { ENVOY_VERSIONS, envoyPath } from "../../../support/envoys.ts";
 import { fetchOnce } from "../../../support/http_client.ts";
 import { freePort } from "../../../support/ports.ts";
@@ -145,7 +146,7 @@ export const scenarios: readonly Scenario[] = [
     // Nothing can be done about it by then; the timeout in the bootstrap chose it.
     mayFail: ["refused", "reset", "closed_early", "bad_status"],
     async run(stage) {
-      const { scene, xds, dynamic } = await serveManaged(stage, { initialFetchTimeoutMs: 500 });
+      const { scene, xds, dynamic, snapshot } = await serveManaged(stage, { initialFetchTimeoutMs: 500 });
       xds.pace("silent");
       const since = scene.mark();
       await scene.hup();
@@ -154,8 +155,7 @@ export const scenarios: readonly Scenario[] = [
       await dynamic.stop();
       xds.pace({ delayMs: 0 });
       await until("the control plane's listener is back", async () => {
-        return (await fetchOnce({ port: Number(xds.port) }, { path: "/" }).catch(() => undefined)) === undefined &&
-          xds.streams > 0;
+        return (await fetchOnce({ port: snapshot.listenPorts[0]! }, { path: "/" })).status === 200;
       });
       return "told: 2 to 1 listeners, 5 to 2 clusters";
     },
@@ -167,8 +167,11 @@ export const scenarios: readonly Scenario[] = [
       const { scene, xds } = await serveManaged(stage, { extraArguments: ["--control-plane-wait", "6s"] });
       await xds.stop();
       await using _host = await fullBacklog(xds.port);
+      await until("Envoy calls itself connected", async () => {
+        const found = await stats({ port: scene.adminPort }, "^control_plane.connected_state$");
+        return found.get("control_plane.connected_state") === 1;
+      });
       const since = scene.mark();
-      // Several tries of Envoy's, so that some handoff begins in the middle of one.
       scene.epochd.signal("SIGHUP");
       const failed = await scene.event("handoff_failed", undefined, since);
       assert.equal(failed.refusal, "control_plane_away");

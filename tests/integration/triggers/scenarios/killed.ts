@@ -31,7 +31,8 @@ function leftovers(scene: Scene): string[] {
 export const scenarios: readonly Scenario[] = [
   {
     line: 14,
-    name: "kill -9 of epochd: its Envoy ends, and the next one finds marker and socket stale and is Ready only by its own",
+    name:
+      "kill -9 of epochd: its Envoy ends, and the next one finds marker and socket stale and is Ready only by its own",
     async run(stage) {
       const directory = stage.use(tempDir());
       const first = await stage.serve({ directory });

@@ -7,18 +7,8 @@ import { until, within } from "../../../support/until.ts";
 import type { Scenario } from "../../faults/scenario.ts";
 import type { Scene } from "../../faults/scene.ts";
 import type { Stage } from "../../faults/stage.ts";
+import { probe } from "../probe.ts";
 import { canRun, isRoot, mustRun } from "../program.ts";
-
-const PROBE = decodeURIComponent(new URL("../../../../probe.ts", import.meta.url).pathname);
-
-/** kubelet's word: what the probe says, and why not. */
-async function probe(path: string, maxAge = "5s"): Promise<{ readonly code: number; readonly why: string }> {
-  const args = ["run", "-A", "--quiet", PROBE, "--ready-marker", path, "--max-age", maxAge];
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "piped" })
-    .output();
-  const text = new TextDecoder();
-  return { code, why: text.decode(stdout) + text.decode(stderr) };
-}
 
 /** A file system of `size` bytes in a directory of the scenario, gone with it. */
 async function mounted(stage: Stage, directory: TempDir, size: string) {

@@ -37,7 +37,7 @@ async function endsWell(scene: Scene, signals = 1): Promise<void> {
 async function servesThenEndsWell(scene: Scene, ...more: readonly { stop(): Promise<unknown> }[]): Promise<void> {
   const since = scene.mark();
   scene.epochd.log.onEvent((event) => {
-    if (event.event === "drain_began") for (const traffic of [scene.traffic, ...more]) traffic.stop();
+    if (event.event === "drain_began") { for (const traffic of [scene.traffic, ...more]) traffic.stop(); }
   });
   await endsWell(scene);
   assert.ok(scene.count("drain_began", since) > 0);

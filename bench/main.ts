@@ -1,0 +1,58 @@
+// deno-lint-ignore-file no-console
+// Owns: `make bench`: measures every figure of the README in one run and writes bench/report.md and bench/report.json.
+// Must not: fail because a figure misses its bound; the report says so, and nothing else depends on it.
+import { compile } from "../tools/compile.ts";
+import { NEWEST_ENVOY } from "../tests/support/envoys.ts";
+import { runEpochd } from "../tests/support/epochd.ts";
+import { handoffFigures } from "./handoffs.ts";
+import { loadFigures } from "./load.ts";
+import { type Environment, type Figure, toMarkdown, writeReport } from "./report.ts";
+import { supervisorFigures } from "./supervisor.ts";
+
+const PARTS = { handoffs: handoffFigures, supervisor: supervisorFigures, load: loadFigures };
+const isTerminal = Deno.stderr.isTerminal();
+
+/** Progress is for people who wait; the figures go to stdout. */
+function tell(text: string): void {
+  if (isTerminal) Deno.stderr.writeSync(new TextEncoder().encode(`\r\x1b[K${text}`));
+  else console.error(text);
+}
+
+const wanted = Object.keys(PARTS).filter((part) => Deno.args.length === 0 || Deno.args.includes(part));
+const unknown = Deno.args.filter((argument) => !(argument in PARTS));
+if (unknown.length > 0) {
+  console.error(`unknown part ${unknown.join(", ")}, expected: ${Object.keys(PARTS).join(", ")}`);
+  Deno.exit(2);
+}
+
+await compile();
+const loadBefore = loadAverage();
+const figures: Figure[] = [];
+for (const part of wanted) figures.push(...await PARTS[part as keyof typeof PARTS](tell));
+if (isTerminal) tell("");
+const report = { environment: await environment(loadBefore), figures };
+console.log(toMarkdown(report));
+// A part alone is for looking into something; the report is of one run.
+if (wanted.length === Object.keys(PARTS).length) await writeReport(import.meta.dirname!, report);
+
+async function environment(before: number): Promise<Environment> {
+  const version = async (program: "source" | "dist") => (await runEpochd(["--version"], program)).stdout.trim();
+  const read = (path: string) => Deno.readTextFileSync(path);
+  return {
+    date: new Date().toISOString().slice(0, 16).replace("T", " ") + " UTC",
+    cores: navigator.hardwareConcurrency,
+    cpu: /^model name\s*: (.*)$/m.exec(read("/proc/cpuinfo"))?.[1] ?? "unknown",
+    kernel: Deno.osRelease(),
+    memoryMb: Math.round(Deno.systemMemoryInfo().total / 1e6),
+    // Field 41 of /proc/PID/stat is the policy, 1 and 2 the real-time ones; the name before may hold blanks.
+    scheduling: /^[12]$/.test(read("/proc/self/stat").split(") ")[1]?.split(" ")[38] ?? "") ? "real-time" : "normal",
+    load: [before, loadAverage()],
+    epochd: await version("source"),
+    compiled: await version("dist"),
+    envoy: NEWEST_ENVOY,
+  };
+}
+
+function loadAverage(): number {
+  return Number(Deno.loadavg()[0]?.toFixed(2));
+}

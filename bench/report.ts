@@ -1,0 +1,77 @@
+// Owns: the figures as they are written down: report.md for people, report.json for programs. Must not: measure, or be kind.
+import { round, type Spread } from "./sample.ts";
+
+export interface Figure {
+  readonly name: string;
+  /** What was measured, and how. */
+  readonly how: string;
+  readonly unit: string;
+  readonly value: number;
+  /** In the words of the issue. */
+  readonly bound: string;
+  readonly limit: number;
+  readonly passed: boolean;
+  readonly samples?: Spread;
+  /** Where the time goes, or what else one should know. */
+  readonly notes?: readonly string[];
+}
+
+export interface Environment {
+  readonly date: string;
+  readonly cores: number;
+  readonly cpu: string;
+  readonly kernel: string;
+  readonly memoryMb: number;
+  /** Of the bench and of all that it starts: `normal`, or `real-time` under `chrt --fifo 10`, where neighbours don't count. */
+  readonly scheduling: string;
+  /** Of one minute, at the begin and at the end. */
+  readonly load: readonly [number, number];
+  readonly epochd: string;
+  readonly compiled: string;
+  readonly envoy: string;
+}
+
+export interface Report {
+  readonly environment: Environment;
+  readonly figures: readonly Figure[];
+}
+
+export function atMost(figure: Omit<Figure, "passed" | "limit">, limit: number): Figure {
+  return { ...figure, limit, passed: figure.value <= limit };
+}
+
+export function toMarkdown({ environment, figures }: Report): string {
+  const { date, cores, cpu, kernel, memoryMb, load, scheduling, epochd, compiled, envoy } = environment;
+  const failed = figures.filter(({ passed }) => !passed).length;
+  const rows = figures.map(({ name, value, unit, bound, passed, samples }) => {
+    const range = samples === undefined ? "" : `${round(samples.min)} - ${round(samples.max)} (${samples.count})`;
+    return `| ${name} | ${round(value, 2)} ${unit} | ${range} | ${bound} | ${passed ? "yes" : "**no**"} |`;
+  });
+  const details = figures.map((
+    { name, how, notes = [] },
+  ) => [`- **${name}**: ${how}`, ...notes.map((note) => `  - ${note}`)]);
+  return [
+    "# Figures",
+    "",
+    failed === 0 ? "Every figure is within its bound." : `${failed} of ${figures.length} figures miss their bound.`,
+    "",
+    `${date}; ${cores} cores (${cpu}), ${memoryMb} MB, Linux ${kernel}, load ${
+      load.join(" to ")
+    }, ${scheduling} scheduling; ` +
+    `${epochd}; compiled: ${compiled}; Envoy ${envoy}. Medians; written by \`make bench\`.`,
+    "",
+    "| figure | median | range (samples) | bound | within |",
+    "|---|---|---|---|---|",
+    ...rows,
+    "",
+    "## How",
+    "",
+    ...details.flat(),
+    "",
+  ].join("\n");
+}
+
+export async function writeReport(directory: string, report: Report): Promise<void> {
+  await Deno.writeTextFile(`${directory}/report.md`, toMarkdown(report));
+  await Deno.writeTextFile(`${directory}/report.json`, JSON.stringify(report, null, 2) + "\n");
+}

@@ -1,0 +1,166 @@
+// Owns: the services of one supervisor with their adapters and watches, and how they take new settings while they run.
+// Must not: decide which settings are taken.
+
+import { countUsableCpus } from "../adapters/cpus.ts";
+import { prepareStateDir } from "../adapters/state_dir.ts";
+import { type ServiceConfig, toSettings } from "../config/service_config.ts";
+import type { Subject, TriggerSource } from "../core/event.ts";
+import type { Refusal } from "../core/refusal.ts";
+import type { Log } from "../observe/log.ts";
+import type { Fleet } from "../runtime/fleet.ts";
+import { Rehearsal } from "../runtime/rehearsal.ts";
+import type { Service } from "../runtime/service.ts";
+import type { Supervisor } from "../runtime/supervisor.ts";
+import { assemble, type Assembled, type Self } from "./assemble.ts";
+
+interface Wired {
+  config: ServiceConfig;
+  readonly service: Service;
+  readonly assembled: Assembled;
+  readonly watches: Map<Subject, () => void>;
+}
+
+const subjects: readonly Subject[] = ["bootstrap", "binary"];
+
+export class WiredFleet implements Fleet {
+  readonly #wired = new Map<string, Wired>();
+
+  constructor(readonly supervisor: Supervisor, readonly log: Log, readonly self: Self) {}
+
+  /** Before the supervisor runs: resolves to the problem where a directory or a marker can't be used. */
+  async prepare(name: string, config: ServiceConfig): Promise<string | undefined> {
+    const assembled = assemble(config, this.#concurrencyOf(config), this.self);
+    const { marker } = assembled;
+    const problem = await prepareStateDir(config.stateDir) ?? await marker?.removeStale(() => {
+      this.log.shell({ kind: "stale_marker_removed", path: marker.path });
+    });
+    if (problem !== undefined) return problem;
+    const service = this.supervisor.add({ name, ports: assembled.ports, settings: toSettings(config) });
+    this.#wired.set(name, { config, service, assembled, watches: new Map() });
+    return undefined;
+  }
+
+  /** Begins what is to be watched, of every service. */
+  watch(): void {
+    for (const wired of this.#wired.values()) for (const subject of subjects) watchSubject(wired, subject);
+  }
+
+  /** Ends the watches; resolves when the markers are gone. */
+  async close(): Promise<void> {
+    const all = [...this.#wired.values()];
+    for (const wired of all) unwatch(wired);
+    // A marker's removal may still be on its way; what is asked now comes after it.
+    await Promise.all(all.map(({ assembled }) => assembled.marker?.remove()));
+  }
+
+  stateOf(name: string) {
+    return this.supervisor.stateOf(name);
+  }
+
+  async preflight(name: string, config: ServiceConfig): Promise<Refusal | undefined> {
+    const wired = this.stateOf(name) === "running" ? this.#wired.get(name) : undefined;
+    const assembled = wired?.assembled ?? assemble(config, this.#concurrencyOf(config), this.self);
+    const preflight = assembled.preflightBy(config);
+    const { signal } = new AbortController();
+    const newest = wired?.service.newest;
+    const full = await preflight.run({
+      depth: "full",
+      provenKeys: [],
+      joining: false,
+      ...(newest === undefined ? {} : { hotRestartVersion: newest.hotRestartVersion }),
+    }, signal);
+    if (full.kind === "refused") return full.refusal;
+    // Its base id must be free as well, unless another pod's epoch is what it joins.
+    if (wired !== undefined || config.crossPod) return undefined;
+    const first = await preflight.run({ depth: "first", provenKeys: [], joining: false }, signal);
+    return first.kind === "refused" ? first.refusal : undefined;
+  }
+
+  async connections(name: string): Promise<number | undefined> {
+    const wired = this.#wired.get(name);
+    const newest = wired?.service.newest;
+    if (wired === undefined || newest === undefined) return undefined;
+    return (await wired.assembled.ports.admin.connections(newest.plan.admin))?.active;
+  }
+
+  use(name: string, config: ServiceConfig): void {
+    const wired = this.#wired.get(name);
+    if (wired === undefined) return;
+    const before = wired.config;
+    wired.config = config;
+    wired.assembled.use(config);
+    wired.service.apply(toSettings(config));
+    for (const subject of subjects) {
+      const isSame = before.pollMs === config.pollMs &&
+        JSON.stringify(watched(before, subject)) === JSON.stringify(watched(config, subject));
+      if (isSame) continue;
+      const close = wired.watches.get(subject);
+      if (close !== undefined) {
+        close();
+        wired.watches.delete(subject);
+        wired.service.submit({ kind: "unwatched", subject });
+      }
+      watchSubject(wired, subject);
+    }
+  }
+
+  async add(name: string, config: ServiceConfig): Promise<string | undefined> {
+    const problem = await this.prepare(name, config);
+    if (problem !== undefined) return problem;
+    this.supervisor.begin(name);
+    const wired = this.#wired.get(name)!;
+    for (const subject of subjects) watchSubject(wired, subject);
+    // Its watches end with it; another of the same name has its own.
+    void wired.service.ended.then(() => unwatch(wired));
+    return undefined;
+  }
+
+  remove(name: string): void {
+    const wired = this.#wired.get(name);
+    if (wired === undefined) return;
+    this.#wired.delete(name);
+    unwatch(wired);
+    void wired.service.ended.then(() => wired.assembled.marker?.remove());
+    this.supervisor.remove(name);
+  }
+
+  trigger(name: string, source: TriggerSource, options: { readonly force: boolean }) {
+    return this.supervisor.trigger(name, source, options);
+  }
+
+  #concurrencyOf(config: ServiceConfig): number {
+    if (config.concurrency !== undefined) return config.concurrency;
+    const concurrency = countUsableCpus();
+    this.log.shell({ kind: "concurrency_chosen", concurrency, why: "the CPUs this process may use" });
+    return concurrency;
+  }
+}
+
+/** The path that is watched; undefined where none is. */
+function watched(config: ServiceConfig, subject: Subject): string | undefined {
+  if (subject === "bootstrap") return config.watchConfig ? config.envoyConfig : undefined;
+  return config.watchBinary ? config.envoyPath : undefined;
+}
+
+function watchSubject({ config, service, assembled, watches }: Wired, subject: Subject): void {
+  const path = watched(config, subject);
+  if (path === undefined) return;
+  const rehearsal = new Rehearsal(assembled.ports.preflight, () => service.newest?.plan.key);
+  const { close } = assembled.watchOf(subject).watch(
+    path,
+    (content) => {
+      service.submit({ kind: "content", subject, content, jitter: Math.random() });
+      rehearsal.seen(content);
+    },
+    (mode, why) => service.submit({ kind: "watch", subject, mode, why }),
+  );
+  watches.set(subject, () => {
+    close();
+    rehearsal.end();
+  });
+}
+
+function unwatch({ watches }: Wired): void {
+  for (const close of watches.values()) close();
+  watches.clear();
+}
