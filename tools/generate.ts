@@ -3,8 +3,11 @@
  * Owns the list of generated files; what is in them is each generator's.
  */
 import { join } from "node:path";
+import { apiDocument } from "./generate/api.ts";
+import { configSchemaDocument } from "./generate/config_schema.ts";
 import { configurationDocument } from "./generate/configuration.ts";
 import { flagsTable } from "./generate/flags_table.ts";
+import { metricsDocument } from "./generate/metrics.ts";
 import { valuesSchema } from "./generate/values_schema.ts";
 import { projectDir } from "./toolchain.ts";
 
@@ -18,6 +21,9 @@ interface Generated {
 const generated: readonly Generated[] = [
   { path: "README.md", make: (present) => replaceBetween(present, "flags", flagsTable()) },
   { path: "docs/configuration.md", make: configurationDocument },
+  { path: "docs/metrics.md", make: metricsDocument },
+  { path: "docs/api.md", make: apiDocument },
+  { path: "docs/epochd.schema.json", make: configSchemaDocument },
   { path: "charts/epochd/values.schema.json", make: valuesSchema },
 ];
 

@@ -8,6 +8,8 @@ import { temporaryFor } from "./temporary.ts";
 
 /** `epoch.lock` is held for milliseconds on both sides; somebody who holds it longer costs one beat, not the loop. */
 const LOCK_WAIT_MS = 500;
+/** Two beats and a half. */
+const SUCCESSOR_MS = 2_500;
 
 export interface Beat {
   readonly epoch: number;
@@ -17,6 +19,7 @@ export interface Beat {
 export class Heartbeat {
   readonly #path: string;
   readonly #lock: FileLock;
+  #own: Beat | undefined;
 
   constructor(stateDir: string) {
     this.#path = join(stateDir, "epoch");
@@ -32,13 +35,19 @@ export class Heartbeat {
     }
   }
 
-  /** Resolves to the problem, or undefined. Written only by who serves. */
-  async write(beat: Beat): Promise<string | undefined> {
+  /**
+   * Resolves to the problem, or undefined. Written only by who serves: a successor's that has just been written stays, and `before` is
+   * not done either.
+   */
+  async write(beat: Beat, before: () => Promise<unknown> = () => Promise.resolve()): Promise<string | undefined> {
     const temporary = temporaryFor(this.#path);
     try {
       if (!await this.#lock.take(LOCK_WAIT_MS)) return `write heartbeat ${this.#path}: epoch.lock is held by another`;
-      await Deno.writeTextFile(temporary, `${beat.epoch} ${Math.round(beat.unixMs)}\n`, { mode: 0o644 });
+      if (this.#isSuccessors(await this.read(), beat)) return undefined;
+      await before();
+      await Deno.writeTextFile(temporary, `${beat.epoch} ${beat.unixMs}\n`, { mode: 0o644 });
       await Deno.rename(temporary, this.#path);
+      this.#own = beat;
       return undefined;
     } catch (error) {
       await Deno.remove(temporary).catch(() => {});
@@ -46,6 +55,12 @@ export class Heartbeat {
     } finally {
       this.#lock.release();
     }
+  }
+
+  /** For a moment after its LIVE the predecessor's supervisor has not seen it yet. */
+  #isSuccessors(there: Beat | undefined, { epoch, unixMs }: Beat): boolean {
+    if (there === undefined || there.epoch <= epoch || there.unixMs === this.#own?.unixMs) return false;
+    return Math.abs(unixMs - there.unixMs) < SUCCESSOR_MS;
   }
 }
 

@@ -59,7 +59,10 @@ export class SharedPodState implements PodState {
     const otherLives = isOther && sameBoot && parentSlots(await sockets(named.baseId)).length > 0;
     const asks = admin !== undefined || askOwner === true;
     // Of another boot, it says where something else may listen by now.
-    const addresses = [...(owner === undefined || !sameBoot ? [] : [owner.admin]), ...(admin === undefined ? [] : [admin])];
+    const addresses = [
+      ...(owner === undefined || !sameBoot ? [] : [owner.admin]),
+      ...(admin === undefined ? [] : [admin]),
+    ];
     const identity = asks && slots.length > 0 ? await this.#identity(addresses, slots) : undefined;
     return {
       heartbeat: beat === undefined || isOther
@@ -76,9 +79,12 @@ export class SharedPodState implements PodState {
 
   publish(told: Pick<Owner, "epoch" | "ready" | "admin" | "envoyVersion">): Promise<string | undefined> {
     const published = this.#publishing.then(async () => {
-      const owner = await this.#owner.write({ ...this.options.self(), ...told });
-      const beat = await this.#heartbeat.write({ epoch: told.epoch, unixMs: this.#wallMs() });
-      return owner ?? beat;
+      let owner: string | undefined;
+      const beat = { epoch: told.epoch, unixMs: Math.round(this.#wallMs()) };
+      const problem = await this.#heartbeat.write(beat, async () => {
+        owner = await this.#owner.write({ ...this.options.self(), ...told });
+      });
+      return problem ?? owner;
     });
     this.#publishing = published;
     return published;

@@ -15,6 +15,8 @@ export interface EnvoyProcessesOptions {
   readonly isStill: (path: string, digest: string) => boolean;
   /** The bootstrap may have been removed since it was checked. */
   readonly restore?: (bootstrapPath: string) => void;
+  /** More of the environment, asked for at each spawn. */
+  readonly environment?: () => Readonly<Record<string, string>>;
 }
 
 export class EnvoyProcesses implements Processes {
@@ -29,7 +31,7 @@ export class EnvoyProcesses implements Processes {
     try {
       const child = new Deno.Command(path, {
         args: epochArgs(this.options.flagsOf(plan), epoch, plan.bootstrapPath),
-        env: epochEnv(epoch),
+        env: { ...epochEnv(epoch), ...this.options.environment?.() },
         // Its own session: Ctrl-C goes to epochd alone, and Envoy (1.38 to 1.40) ends at once by SIGINT.
         detached: true,
         stdin: "null",

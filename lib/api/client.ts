@@ -2,6 +2,7 @@
 
 import type { ChangeDone } from "../config/change.ts";
 import type { WrittenConfig } from "../config/written.ts";
+import type { LedgerEntry } from "../observe/ledger.ts";
 import type { RecordedFact } from "../observe/record.ts";
 import type { SupervisorStatus } from "../runtime/control.ts";
 import { eventReader } from "./event_reader.ts";
@@ -41,6 +42,7 @@ export interface ChangeQuestion {
 }
 
 export interface PastConfig {
+  readonly kind: "configuration";
   readonly id: number;
   readonly digest: string;
   readonly at: string;
@@ -50,17 +52,26 @@ export interface PastConfig {
   readonly running: boolean;
 }
 
+export interface PastHandoff extends LedgerEntry {
+  readonly kind: "handoff";
+}
+
+export interface History {
+  readonly handoffs: readonly PastHandoff[];
+  readonly configurations: readonly PastConfig[];
+}
+
 export interface Client {
-  status(): Promise<Answer<SupervisorStatus>>;
+  status(options?: { readonly connections: boolean }): Promise<Answer<SupervisorStatus>>;
   restart(service: string, options: { readonly wait: Until; readonly force: boolean }): Promise<Answer<Restarted>>;
   config(): Promise<Answer<WrittenConfig>>;
   reload(question: ChangeQuestion): Promise<Answer<Changed>>;
   putConfig(config: unknown, question: ChangeQuestion): Promise<Answer<Changed>>;
   patchConfig(patch: unknown, question: ChangeQuestion): Promise<Answer<Changed>>;
   rollback(to: string | undefined, question: ChangeQuestion): Promise<Answer<Changed>>;
-  history(): Promise<Answer<{ readonly configurations: readonly PastConfig[] }>>;
-  /** Resolves once subscribed: nothing that happens from then on is missed. */
-  events(options?: { readonly afterSeq?: number }): Promise<Answer<EventStream>>;
+  history(): Promise<Answer<History>>;
+  /** Resolves once subscribed: nothing that happens from then on is missed. `follow: false` ends after what is held. */
+  events(options?: { readonly afterSeq?: number; readonly follow?: boolean }): Promise<Answer<EventStream>>;
 }
 
 /** A supervisor answers in milliseconds; one that hangs must not hang its client. */
@@ -68,7 +79,10 @@ const defaultAnswerMs = 10_000;
 
 export function connectTo(socket: string, answerMs: number = defaultAnswerMs): Client {
   return {
-    status: () => exchange(socket, { method: "GET", target: "/v1/status", boundMs: answerMs }),
+    status: ({ connections } = { connections: false }) => {
+      const target = `/v1/status${connections ? "?connections=true" : ""}`;
+      return exchange(socket, { method: "GET", target, boundMs: answerMs });
+    },
     restart: (service, { wait, force }) => {
       const target = `/v1/services/${encodeURIComponent(service)}/restart?wait=${wait}&force=${force}`;
       return exchange(socket, { method: "POST", target, ...(wait === "accepted" ? { boundMs: answerMs } : {}) });
@@ -80,7 +94,7 @@ export function connectTo(socket: string, answerMs: number = defaultAnswerMs): C
     rollback: (to, question) =>
       change(socket, "POST", "/v1/config/rollback", question, to === undefined ? undefined : { to }),
     history: () => exchange(socket, { method: "GET", target: "/v1/history", boundMs: answerMs }),
-    events: (options = {}) => openEvents(socket, options.afterSeq, answerMs),
+    events: (options = {}) => openEvents(socket, options, answerMs),
   };
 }
 
@@ -120,9 +134,18 @@ async function readAnswer<T>(socket: string, incoming: Incoming): Promise<Answer
   }
 }
 
-async function openEvents(socket: string, afterSeq: number | undefined, boundMs: number): Promise<Answer<EventStream>> {
+async function openEvents(
+  socket: string,
+  { afterSeq, follow = true }: { readonly afterSeq?: number; readonly follow?: boolean },
+  boundMs: number,
+): Promise<Answer<EventStream>> {
   const headers: Record<string, string> = afterSeq === undefined ? {} : { "last-event-id": String(afterSeq) };
-  const incoming = await ask(socket, { method: "GET", target: "/v1/events", headers, boundMs });
+  const incoming = await ask(socket, {
+    method: "GET",
+    target: `/v1/events${follow ? "" : "?follow=false"}`,
+    headers,
+    boundMs,
+  });
   if ("why" in incoming) return absent(incoming);
   if (incoming.status !== 200) return await readAnswer(socket, incoming);
   return { kind: "ok", value: { records: recordsOf(incoming), close: () => incoming.close() } };

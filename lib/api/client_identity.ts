@@ -7,10 +7,12 @@ export interface Identity {
   readonly who: string;
   /** Undefined: known to nobody. */
   readonly role: Role | undefined;
+  /** By a unix socket: nobody had to log in. */
+  readonly isLocal?: boolean;
 }
 
 /** 0600 in a directory of 0700: whoever reaches it is this user, or root. */
-export const socketClient: Identity = { who: "unix socket", role: "admin" };
+export const socketClient: Identity = { who: "unix socket", role: "admin", isLocal: true };
 
 /** What a connection knows of its client; a key comes with each request. */
 export type Identify = (request: Request) => Identity | Promise<Identity>;

@@ -7,7 +7,8 @@ import { sameValue } from "../config/lifecycle.ts";
 import type { Sections } from "../config/load.ts";
 import { mergePatch } from "../config/merge_patch.ts";
 import type { WrittenConfig } from "../config/written.ts";
-import { type ChangeOptions, digestOf } from "../runtime/configuration.ts";
+import { digestOf } from "../runtime/config_summary.ts";
+import type { ChangeOptions } from "../runtime/configuration.ts";
 import type { ApiContext, Asked, Handle } from "./context.ts";
 import { jsonResponse } from "./json.ts";
 import type { Until } from "./outcome.ts";
@@ -57,10 +58,15 @@ export function configHandlers(context: ApiContext): Readonly<Record<string, Han
       const target = to === undefined ? undefined : String(to);
       return change(context, asked, (options) => configuration.rollback(target, { ...options, source: "rollback" }));
     },
-    history: async ({ request }) => {
-      const entries = await configuration.history();
+    history: async ({ request, query: { kind } }) => {
+      const [entries, handoffs] = await Promise.all([
+        kind === "handoff" ? [] : configuration.history(),
+        kind === "configuration" ? [] : context.observed.handoffs(mostHandoffs),
+      ]);
       const body = {
+        handoffs: handoffs.map((entry) => ({ kind: "handoff", ...entry })),
         configurations: entries.map(({ document: _, wallMs, ...entry }) => ({
+          kind: "configuration",
           ...entry,
           at: new Date(wallMs).toISOString(),
           running: entry.digest === configuration.digest,
@@ -70,6 +76,8 @@ export function configHandlers(context: ApiContext): Readonly<Record<string, Han
     },
   };
 }
+
+const mostHandoffs = 100;
 
 type Change = (options: Omit<ChangeOptions, "source">) => Promise<ChangeOutcome>;
 
@@ -90,6 +98,9 @@ async function change(context: ApiContext, asked: Asked, act: Change, service?: 
       }),
     });
     if (outcome.kind === "refused") return refusedResponse(outcome.refusal);
+    for (const { request } of Object.values(outcome.services)) {
+      if (request !== undefined) context.observed.credit(request, identity.who);
+    }
     return await doneResponse(context, asked, outcome, waiting);
   } finally {
     waiting.close();
@@ -135,7 +146,9 @@ async function doneResponse(
   }));
   const late = outcomes.find(([, outcome]) => outcome === undefined);
   if (late !== undefined) {
-    if (gone.aborted) return problemResponse({ status: 503, name: "closing", detail: "the API closes", service: late[0] });
+    if (gone.aborted) {
+      return problemResponse({ status: 503, name: "closing", detail: "the API closes", service: late[0] });
+    }
     const detail = `the configuration is taken, service ${late[0]} has no outcome within ${limits.waitMs / 1000} s`;
     return problemResponse({ status: 504, name: "wait_over", detail, service: late[0] });
   }
@@ -161,7 +174,10 @@ async function doneResponse(
   return changed({ ...body, services }, 200);
 }
 
-function changed(body: Omit<ChangeDone, "kind" | "services"> & { readonly services: unknown }, status: number): Response {
+function changed(
+  body: Omit<ChangeDone, "kind" | "services"> & { readonly services: unknown },
+  status: number,
+): Response {
   const response = jsonResponse(body, status);
   response.headers.set("etag", `"${body.digest}"`);
   return response;

@@ -97,12 +97,17 @@ async function receive(connection: Connection, limits: ConnectionLimits): Promis
   return { head, body: body.slice(0, head.bodyBytes) };
 }
 
+/** Methods that fetch forbids (TRACE, TRACK, CONNECT) go by a name that no route has, and are answered as any other. */
+const forbidden = new Set(["CONNECT", "TRACE", "TRACK"]);
+/** What stands behind the head of these says nothing. */
+const bodiless = new Set(["GET", "HEAD"]);
+
 function toRequest({ head, body }: Received): Request | undefined {
   try {
     return new Request(`http://epochd${head.target}`, {
-      method: head.method,
+      method: forbidden.has(head.method) ? `x-${head.method}` : head.method,
       headers: head.headers,
-      ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+      ...(body.length === 0 || bodiless.has(head.method) ? {} : { body: new Uint8Array(body) }),
     });
   } catch {
     return undefined;
@@ -129,7 +134,10 @@ async function send(connection: Connection, response: Response, writeMs: number)
   const stream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
   const whole = stream ? undefined : new Uint8Array(await response.arrayBuffer());
   response.headers.set("connection", "close");
-  if (whole !== undefined) response.headers.set("content-length", String(whole.length));
+  const notModified = 304;
+  if (whole !== undefined && response.status !== notModified) {
+    response.headers.set("content-length", String(whole.length));
+  }
   let head = `HTTP/1.1 ${response.status} ${response.statusText || reasonOf(response.status)}\r\n`;
   for (const [name, value] of response.headers) head += `${name}: ${value}\r\n`;
   const first = encoder.encode(`${head}\r\n`);

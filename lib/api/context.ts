@@ -1,5 +1,6 @@
 // Owns: what every handler of the API works with. Must not: answer.
 
+import type { Observed } from "../observe/observed.ts";
 import type { ShellFact } from "../observe/shell_fact.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Control } from "../runtime/control.ts";
@@ -15,6 +16,7 @@ export interface Env {
 export interface ApiContext {
   readonly control: Control;
   readonly configuration: Configuration;
+  readonly observed: Observed;
   readonly limits: RouteLimits;
   readonly tell: (fact: ShellFact) => void;
 }

@@ -15,7 +15,11 @@ export class Credentials {
   #rules: readonly ClientRole[];
   #watch: { close(): void } | undefined;
 
-  constructor(readonly keysPath: string | undefined, rules: readonly ClientRole[], readonly tell: (fact: ShellFact) => void) {
+  constructor(
+    readonly keysPath: string | undefined,
+    rules: readonly ClientRole[],
+    readonly tell: (fact: ShellFact) => void,
+  ) {
     this.#rules = rules;
   }
 

@@ -1,7 +1,7 @@
 // Owns: what describes the API and the configuration: JSON Schema, OpenAPI, the reference page. Must not: load them before they
 // are asked for.
 
-import { digestOf } from "../runtime/configuration.ts";
+import { digestOf } from "../runtime/config_summary.ts";
 import type { Handle } from "./context.ts";
 import { withEtag } from "./parameters.ts";
 

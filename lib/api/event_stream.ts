@@ -8,6 +8,8 @@ import { toJson } from "./json.ts";
 export interface EventStreamOptions {
   readonly afterSeq?: number;
   readonly heartbeatMs: number;
+  /** False: ends after what is held. */
+  readonly follow?: boolean;
   readonly backlogEvents: number;
   /** Ends the stream: the client has gone or the server closes. */
   readonly signal: AbortSignal;
@@ -44,6 +46,7 @@ export function eventStream(control: Control, options: EventStreamOptions): Read
         clearInterval(heartbeat);
         options.signal.removeEventListener("abort", end);
       };
+      if (options.follow === false) end();
       if (ended) stop();
       options.signal.addEventListener("abort", end);
       if (options.signal.aborted) end();

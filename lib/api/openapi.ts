@@ -19,7 +19,8 @@ export function openApi(): Json {
     info: {
       title: "epochd",
       version,
-      description: "Configuration and hot restarts of the Envoys of one supervisor. Over the unix socket nobody logs in; over TCP a key or a client certificate says who asks.",
+      description:
+        "Configuration and hot restarts of the Envoys of one supervisor. Over the unix socket nobody logs in; over TCP a key or a client certificate says who asks.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/" }],
@@ -60,7 +61,9 @@ function describeOperation({ id, summary, role, query = {}, headers = [], path, 
     })),
     ...headers.map((name) => ({ name, in: "header", ...headerOf[name] })),
   ];
-  const responses = Object.entries({ ...answers, ...always }).map(([status, answer]) => [status, describeAnswer(answer)]);
+  const responses = Object.entries({ ...answers, ...always }).map((
+    [status, answer],
+  ) => [status, describeAnswer(answer)]);
   return {
     operationId: id,
     summary,
@@ -79,16 +82,26 @@ function describeOperation({ id, summary, role, query = {}, headers = [], path, 
 /** What any request may get: from the listener, or from whoever lets in. */
 const always: Readonly<Record<number, Answer>> = {
   ...Object.fromEntries(
-    ([[400, "no HTTP, or a wrong parameter"], [401, "nobody is known by this key or certificate"], [403, "the role is not enough"], [
-      413,
-      "the body is too large",
-    ], [431, "the head is too large"], [503, "the API closes, or has too much to do"]] as const)
+    ([
+      [400, "no HTTP, or a wrong parameter"],
+      [401, "nobody is known by this key or certificate"],
+      [403, "the role is not enough"],
+      [
+        413,
+        "the body is too large",
+      ],
+      [431, "the head is too large"],
+      [503, "the API closes, or has too much to do"],
+    ] as const)
       .map(([status, description]) => [status, { description, schema: "Problem", type: problemType }] as const),
   ),
 };
 
 const headerOf: Readonly<Record<NonNullable<Operation["headers"]>[number], Json>> = {
-  "if-match": { description: "ETags; the request counts only where one of them is what runs", schema: { type: "string" } },
+  "if-match": {
+    description: "ETags; the request counts only where one of them is what runs",
+    schema: { type: "string" },
+  },
   "if-none-match": { description: "ETags; 304 where one of them is what there is", schema: { type: "string" } },
   "idempotency-key": {
     description: "the same key asks for nothing new, and gets the outcome of what it asked for first",
@@ -99,7 +112,9 @@ const headerOf: Readonly<Record<NonNullable<Operation["headers"]>[number], Json>
 
 function describeAnswer({ description, schema, type }: Answer): Json {
   if (type === undefined) return { description };
-  const shape = schema === undefined ? (type.includes("json") ? { type: "object" } : { type: "string" }) : reference(schema);
+  const shape = schema === undefined
+    ? (type.includes("json") ? { type: "object" } : { type: "string" })
+    : reference(schema);
   return { description, content: { [type]: { schema: shape } } };
 }
 

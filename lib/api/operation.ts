@@ -37,7 +37,8 @@ export interface Operation {
   /** `{name}` is the only kind of variable. */
   readonly path: string;
   readonly summary: string;
-  readonly role: Role;
+  /** `none`: whoever asks. */
+  readonly role: Role | "none";
   readonly query?: Readonly<Record<string, Parameter>>;
   /** What else it reads of the request. */
   readonly headers?: readonly ("if-match" | "if-none-match" | "idempotency-key" | "last-event-id")[];
@@ -53,7 +54,8 @@ const yesNo = (description: string, value: "true" | "false"): Parameter => {
   return { description, choices: ["true", "false"], default: value };
 };
 const wait: Parameter = {
-  description: "hold the answer: accepted, until the new epochs serve (live), or until the old ones have ended (drained)",
+  description:
+    "hold the answer: accepted, until the new epochs serve (live), or until the old ones have ended (drained)",
   choices: ["accepted", "live", "drained"],
   default: "accepted",
 };
@@ -93,8 +95,9 @@ export const operations: readonly Operation[] = [
     path: "/v1/status",
     summary: "Every service with its epochs, and the configuration",
     role: "read",
+    query: { connections: yesNo("ask Envoy for its connections as well, at most once a second whoever asks", "false") },
     headers: ["if-none-match"],
-    answers: { 200: json("as it is now", "Status"), 304: unchangedSince },
+    answers: { 200: json("as it is now", "Status"), 304: unchangedSince, 400: badParameter },
   },
   {
     id: "epochs",
@@ -148,7 +151,8 @@ export const operations: readonly Operation[] = [
     id: "patchConfig",
     method: "PATCH",
     path: "/v1/config",
-    summary: "A part of the configuration (JSON merge patch, RFC 7396): null gives a field its default, or removes a service",
+    summary:
+      "A part of the configuration (JSON merge patch, RFC 7396): null gives a field its default, or removes a service",
     role: "admin",
     query: { dry_run: dryRun, wait, force, persist },
     headers: ["if-match"],
@@ -198,12 +202,17 @@ export const operations: readonly Operation[] = [
     id: "rollback",
     method: "POST",
     path: "/v1/config/rollback",
-    summary: "Back to an earlier configuration: `to` is its number or the beginning of its digest; without it, the one before",
+    summary:
+      "Back to an earlier configuration: `to` is its number or the beginning of its digest; without it, the one before",
     role: "admin",
     query: { dry_run: dryRun, wait, force, persist },
     headers: ["if-match"],
     body: { schema: "Rollback", types: jsonBody, required: false },
-    answers: { ...changed, 404: problem("no such configuration is kept"), 415: problem("another content type is expected") },
+    answers: {
+      ...changed,
+      404: problem("no such configuration is kept"),
+      415: problem("another content type is expected"),
+    },
   },
   {
     id: "schema",
@@ -218,19 +227,40 @@ export const operations: readonly Operation[] = [
     id: "history",
     method: "GET",
     path: "/v1/history",
-    summary: "The last configurations that were accepted, newest first",
+    summary: "The last handoffs and the last configurations that were accepted, newest first",
     role: "read",
+    query: {
+      kind: {
+        description: "which of them; the list of the other kind is empty",
+        choices: ["all", "handoff", "configuration"],
+        default: "all",
+      },
+    },
     headers: ["if-none-match"],
-    answers: { 200: json("at most 20", "History"), 304: unchangedSince },
+    answers: {
+      200: json("at most 100 handoffs and 20 configurations", "History"),
+      304: unchangedSince,
+      400: badParameter,
+    },
   },
   {
     id: "events",
     method: "GET",
     path: "/v1/events",
-    summary: "What happens, as server-sent events; Last-Event-ID goes on after one",
+    summary:
+      "What happens, as server-sent events; Last-Event-ID goes on after one, 0 begins with the oldest that is held",
     role: "read",
+    query: { follow: yesNo("go on with what happens; false ends after what is held", "true") },
     headers: ["last-event-id"],
-    answers: { 200: { description: "one event a fact", type: "text/event-stream" }, 503: closing },
+    answers: { 200: { description: "one event a fact", type: "text/event-stream" }, 400: badParameter, 503: closing },
+  },
+  {
+    id: "metrics",
+    method: "GET",
+    path: "/metrics",
+    summary: "Metrics of epochd in Prometheus' text format; Envoy's own are at its admin",
+    role: "read",
+    answers: { 200: { description: "docs/metrics.md lists them", type: "text/plain" } },
   },
   {
     id: "healthz",
@@ -263,6 +293,16 @@ export const operations: readonly Operation[] = [
     path: "/reference",
     summary: "This description for people, one page without outside resources",
     role: "read",
+    headers: ["if-none-match"],
+    answers: { 200: { description: "a page", type: "text/html" }, 304: unchangedSince },
+  },
+  {
+    id: "page",
+    method: "GET",
+    path: "/",
+    summary:
+      "Status for people: epochs, connections, handoffs, live; without data of its own, so it needs no role, and asks for a key",
+    role: "none",
     headers: ["if-none-match"],
     answers: { 200: { description: "a page", type: "text/html" }, 304: unchangedSince },
   },

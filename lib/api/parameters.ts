@@ -19,11 +19,16 @@ export function readQuery(operation: Operation, request: Request): Query | Respo
     if (!choices.includes(value)) return bad(`${name}=${value}: expected ${choices.join(", ")}`);
     given.set(name, value);
   }
-  return Object.fromEntries(Object.entries(known).map(([name, { default: value }]) => [name, given.get(name) ?? value]));
+  return Object.fromEntries(
+    Object.entries(known).map(([name, { default: value }]) => [name, given.get(name) ?? value]),
+  );
 }
 
 /** The body as JSON, undefined where there is none and none is needed. */
-export async function readBody(operation: Operation, request: Request): Promise<{ readonly value: unknown } | Response> {
+export async function readBody(
+  operation: Operation,
+  request: Request,
+): Promise<{ readonly value: unknown } | Response> {
   const { body } = operation;
   const text = await request.text();
   if (body === undefined || (text === "" && !body.required)) return { value: undefined };
@@ -53,7 +58,9 @@ export function ifMatch(request: Request): ((etags: readonly string[]) => boolea
 
 /** Weak ones (`W/"..."`) match nothing that is written to (RFC 9110, 13.1.1). */
 function tagsOf(header: string): readonly string[] {
-  return header.split(",").map((tag) => tag.trim()).map((tag) => /^"([^"]*)"$/.exec(tag)?.[1] ?? (tag === "*" ? "*" : ""));
+  return header.split(",").map((tag) => tag.trim()).map((tag) =>
+    /^"([^"]*)"$/.exec(tag)?.[1] ?? (tag === "*" ? "*" : "")
+  );
 }
 
 /** Answers 304 where the client has it already. */

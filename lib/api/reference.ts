@@ -8,9 +8,9 @@ import { type Operation, operations } from "./operation.ts";
 export function referencePage(): string {
   const rows = operations.map(describeOperation).join("\n");
   const fields = configFieldRows().map((row) =>
-    `<tr><td><code>${html(row.field)}</code></td><td>${html(row.lifecycle)}</td><td><code>${html(row.default)}</code></td><td>${
-      html(row.description)
-    }</td></tr>`
+    `<tr><td><code>${html(row.field)}</code></td><td>${html(row.lifecycle)}</td><td><code>${
+      html(row.default)
+    }</code></td><td>${html(row.description)}</td></tr>`
   ).join("\n");
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>epochd ${
@@ -36,16 +36,20 @@ ${fields}
 `;
 }
 
-function describeOperation({ method, path, summary, role, query = {}, headers = [], body, answers }: Operation): string {
+function describeOperation(
+  { method, path, summary, role, query = {}, headers = [], body, answers }: Operation,
+): string {
   const parameters = [
-    ...Object.entries(query).map(([name, { choices, default: value, description }]) =>
-      [`?${name}=${choices.join("|")}`, `${description} (default ${value})`]
-    ),
+    ...Object.entries(query).map((
+      [name, { choices, default: value, description }],
+    ) => [`?${name}=${choices.join("|")}`, `${description} (default ${value})`]),
     ...headers.map((name) => [name, "header"]),
     ...(body === undefined ? [] : [["body", `${body.schema}: ${body.types.join(" or ")}`]]),
     ...Object.entries(answers).map(([status, { description }]) => [status, description]),
   ];
-  const table = parameters.map(([name, text]) => `<tr><td><code>${html(name!)}</code></td><td>${html(text!)}</td></tr>`);
+  const table = parameters.map(([name, text]) =>
+    `<tr><td><code>${html(name!)}</code></td><td>${html(text!)}</td></tr>`
+  );
   return `<section><span class="r">${html(role)}</span><h2><span class="m">${method}</span><code>${
     html(path)
   }</code></h2><p>${html(summary)}</p><table>${table.join("")}</table></section>`;

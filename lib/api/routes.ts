@@ -5,6 +5,8 @@ import { mayDo } from "../config/client_role.ts";
 import { configHandlers } from "./config_routes.ts";
 import type { ApiContext, Env, Handle } from "./context.ts";
 import { documentHandlers } from "./document_routes.ts";
+import { cameFromElsewhere } from "./browser_guard.ts";
+import { observedHandlers } from "./observed_routes.ts";
 import { methodsAt, type Operation, operations, routeOf } from "./operation.ts";
 import { readBody, readQuery } from "./parameters.ts";
 import { type HttpProblem, problemResponse } from "./problem_json.ts";
@@ -12,15 +14,26 @@ import { serviceHandlers } from "./service_routes.ts";
 
 export function routes(context: ApiContext, onBug: (error: Error) => void): Hono<Env> {
   const app = new Hono<Env>();
+  const routeOfRequest = new WeakMap<Request, string>();
+  app.use(async (c, next) => {
+    await next();
+    const { method } = c.req;
+    const route = routeOfRequest.get(c.req.raw) ?? "none";
+    context.observed.countRequest({ route, method: known.has(method) ? method : "other", code: c.res.status });
+  });
   const handlers: Readonly<Record<string, Handle>> = {
     ...serviceHandlers(context),
     ...configHandlers(context),
     ...documentHandlers(),
+    ...observedHandlers(context),
   };
   for (const operation of operations) {
     const handle = handlers[operation.id];
     if (handle === undefined) throw new Error(`operation ${operation.id} has no handler`);
-    app.on(operation.method, routeOf(operation), (c) => answer(c, operation, handle, context));
+    app.on(operation.method, routeOf(operation), (c) => {
+      routeOfRequest.set(c.req.raw, operation.path);
+      return answer(c, operation, handle, context);
+    });
   }
   app.notFound(async (c) => {
     // Whoever is not let in does not learn what there is.
@@ -45,6 +58,9 @@ export function routes(context: ApiContext, onBug: (error: Error) => void): Hono
   return app;
 }
 
+/** The methods that are told apart in metrics: a client may send any word. */
+const known: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
 const unknownClient: HttpProblem = {
   status: 401,
   name: "unauthorized",
@@ -59,9 +75,13 @@ async function answer(
 ): Promise<Response> {
   const { gone, identify } = c.env;
   const identity = await identify(c.req.raw);
+  const foreign = cameFromElsewhere(c.req.raw, identity);
+  if (foreign !== undefined) return deny(context, identity.who, c, foreign);
+  if (operation.role === "none") return await checkedAnswer(c, operation, handle, identity, gone);
   if (identity.role === undefined) return deny(context, identity.who, c, unknownClient);
   if (!mayDo(identity.role, operation.role)) {
-    const detail = `${operation.method} ${c.req.path} needs the role ${operation.role}, this client has ${identity.role}`;
+    const detail =
+      `${operation.method} ${c.req.path} needs the role ${operation.role}, this client has ${identity.role}`;
     return deny(context, identity.who, c, { status: 403, name: "forbidden", detail });
   }
   const response = await checkedAnswer(c, operation, handle, identity, gone);

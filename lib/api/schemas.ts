@@ -21,6 +21,7 @@ const epoch = z.looseObject({
   admin: z.string(),
   ageMs: ms,
   liveForMs: ms.optional(),
+  endsInMs: ms.optional().describe("of a predecessor: when its successor ends it"),
 });
 
 const service = z.looseObject({
@@ -82,7 +83,30 @@ export const schemas: Readonly<Record<SchemaName, z.ZodType>> = {
   Epochs: z.looseObject({ service: z.string(), epochs: z.array(epoch) }),
   Event: z.looseObject({ seq: count, service: z.string(), wallMs: ms, fact: z.looseObject({ kind: z.string() }) }),
   History: z.looseObject({
+    handoffs: z.array(z.looseObject({
+      kind: z.literal("handoff"),
+      service: z.string(),
+      handoff: count.optional().describe("absent where another supervisor's epoch was joined"),
+      from: z.int(),
+      to: count,
+      source: z.string(),
+      who: z.string().optional(),
+      beganAt: z.iso.datetime(),
+      outcome: z.enum(["under_way", "done", "failed", "cut_short"]),
+      refusal: refusal.optional(),
+      bootstrapDigest: z.string().optional(),
+      binaryDigest: z.string().optional(),
+      fromVersion: z.string().optional(),
+      envoyVersion: z.string().optional(),
+      preflightMs: ms.optional(),
+      startMs: ms.optional(),
+      liveMs: ms.optional(),
+      drainMs: ms.optional(),
+      connectionsAtDrain: count.optional().describe("the predecessor's, when its drain began"),
+      connectionsAtEnd: count.optional().describe("the predecessor's, as Envoy told it last before its end"),
+    })),
     configurations: z.array(z.looseObject({
+      kind: z.literal("configuration"),
       id: count,
       digest: z.string(),
       at: z.iso.datetime(),
@@ -101,7 +125,8 @@ export const schemas: Readonly<Record<SchemaName, z.ZodType>> = {
     refusal: z.string().optional(),
     service: z.string().optional(),
     request: z.string().optional(),
-    problems: z.array(z.looseObject({ where: z.string(), value: z.string().optional(), expected: z.string() })).optional(),
+    problems: z.array(z.looseObject({ where: z.string(), value: z.string().optional(), expected: z.string() }))
+      .optional(),
     fields: z.array(z.looseObject({
       field: z.string(),
       running: value.optional(),
@@ -129,5 +154,7 @@ export const schemas: Readonly<Record<SchemaName, z.ZodType>> = {
     stopping: z.boolean(),
     services: z.record(z.string(), service),
     config,
+    connections: z.record(z.string(), z.looseObject({ active: count, draining: count.optional() })).optional()
+      .describe("with connections=true: of every epoch, and of these the predecessor's"),
   }),
 };

@@ -2,6 +2,7 @@
 
 import type { RunConfig } from "../config/run_config.ts";
 import type { Log } from "../observe/log.ts";
+import type { Observed } from "../observe/observed.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Control } from "../runtime/control.ts";
 import { type Identify, socketClient } from "./client_identity.ts";
@@ -27,6 +28,7 @@ export interface ApiOptions {
   readonly path: string;
   readonly control: Control;
   readonly configuration: Configuration;
+  readonly observed: Observed;
   readonly log: Pick<Log, "shell">;
   readonly limits?: Partial<ApiLimits>;
 }
@@ -39,10 +41,12 @@ export interface RunningApi {
 }
 
 /** Where it can't listen, that is told and nothing more: the API is no reason to keep Envoy from serving. */
-export async function startApi({ path, control, configuration, log, limits: some }: ApiOptions): Promise<RunningApi> {
+export async function startApi(
+  { path, control, configuration, observed, log, limits: some }: ApiOptions,
+): Promise<RunningApi> {
   const limits = { ...defaultLimits, ...some };
   const tell: Log["shell"] = (fact) => log.shell(fact);
-  const app = routes({ control, configuration, limits, tell }, (error) => {
+  const app = routes({ control, configuration, observed, limits, tell }, (error) => {
     tell({ kind: "bug", problem: `API: ${error.stack ?? error.message}` });
   });
   const handlerFor = (identify: Identify): Handler => (request, gone) => app.fetch(request, { gone, identify });

@@ -1,5 +1,6 @@
 // Owns: what the API answers about services at work: status, epochs, restart, events, health. Must not: change configurations.
 
+import type { SupervisorStatus } from "../runtime/control.ts";
 import type { ApiContext, Asked, Handle } from "./context.ts";
 import { eventStream, resumeAfter } from "./event_stream.ts";
 import { IdempotencyKeys } from "./idempotency.ts";
@@ -8,7 +9,7 @@ import { type Outcome, type Until } from "./outcome.ts";
 import { bad, withEtag } from "./parameters.ts";
 import { problemResponse, refusalResponse } from "./problem_json.ts";
 import { waiter } from "./wait.ts";
-import { digestOf } from "../runtime/configuration.ts";
+import { digestOf } from "../runtime/config_summary.ts";
 
 export function serviceHandlers(context: ApiContext): Readonly<Record<string, Handle>> {
   const { control, configuration } = context;
@@ -17,8 +18,10 @@ export function serviceHandlers(context: ApiContext): Readonly<Record<string, Ha
   return {
     healthz: () => text("ok\n"),
     readyz: () => ready(context),
-    status: ({ request }) => {
-      const status = { ...control.status(), config: configuration.summary() };
+    status: async ({ request, query }) => {
+      const connections = query.connections === "true" ? await context.observed.connections() : undefined;
+      const now = { ...control.status(), config: configuration.summary() };
+      const status: SupervisorStatus = { ...now, ...(connections === undefined ? {} : { connections }) };
       return withEtag(request, digestOf(toJson(status)), jsonResponse(status));
     },
     epochs: ({ request, name }) => {
@@ -28,7 +31,7 @@ export function serviceHandlers(context: ApiContext): Readonly<Record<string, Ha
       return withEtag(request, digestOf(toJson(body)), jsonResponse(body));
     },
     restart: (asked) => restart(context, keys, asked),
-    events: ({ request, gone: signal }) => {
+    events: ({ request, query, gone: signal }) => {
       const { eventStreams, heartbeatMs, backlogEvents } = context.limits;
       if (streams >= eventStreams) {
         return problemResponse({ status: 503, name: "too_many_streams", detail: `${streams} event streams are open` });
@@ -36,7 +39,8 @@ export function serviceHandlers(context: ApiContext): Readonly<Record<string, Ha
       streams++;
       signal.addEventListener("abort", () => streams--, { once: true });
       const afterSeq = resumeAfter(request.headers.get("last-event-id"), control);
-      const options = { heartbeatMs, backlogEvents, signal, ...(afterSeq === undefined ? {} : { afterSeq }) };
+      const follow = query.follow !== "false";
+      const options = { heartbeatMs, backlogEvents, signal, follow, ...(afterSeq === undefined ? {} : { afterSeq }) };
       return new Response(eventStream(control, options), {
         headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
       });
@@ -83,6 +87,7 @@ async function restart(context: ApiContext, keys: IdempotencyKeys, asked: Asked)
   try {
     const request = before?.request ?? control.trigger(service, "api", { force })?.request;
     if (request === undefined) return unknownService(service, Object.keys(control.status().services));
+    context.observed.credit(request, identity.who);
     if (before === undefined) keys.remember(key, { asked: what, request, afterSeq: newest });
     // What happened so long ago that nobody holds it will not be told again.
     const isLost = before !== undefined && before.afterSeq + 1 < oldest;

@@ -1,5 +1,6 @@
 // Owns: which adapters a service gets, from its configuration. Must not: start anything, or hold state.
 
+import { dirname } from "node:path";
 import { EnvoyAdmin } from "../adapters/admin.ts";
 import { CurrentPreflight, type Generation } from "../adapters/current_preflight.ts";
 import { BinaryDigests } from "../adapters/digests.ts";
@@ -8,10 +9,12 @@ import { EnvoyChecks } from "../adapters/envoy_checks.ts";
 import { EnvoyPreflight } from "../adapters/preflight.ts";
 import { EnvoyProcesses } from "../adapters/process.ts";
 import { SharedPodState } from "../adapters/pod_state.ts";
+import { readHotRestartSockets } from "../adapters/hot_restart_sockets.ts";
 import { FileReadyMarker } from "../adapters/ready_marker.ts";
 import { SharedMemory } from "../adapters/shared_memory.ts";
 import { Snapshots } from "../adapters/snapshots.ts";
 import { ContentWatch } from "../adapters/file_watch.ts";
+import { preloadEnv, writeLibrary } from "../death_signal/preload.ts";
 import type { ServiceConfig } from "../config/service_config.ts";
 import type { ServicePorts } from "../runtime/perform.ts";
 import type { Subject } from "../core/event.ts";
@@ -39,10 +42,10 @@ export interface Self {
 export function assemble(first: ServiceConfig, chosenConcurrency: number, self: Self): Assembled {
   let config = first;
   // Those of another pod's epoch that was joined win.
-  let adopted: { readonly concurrency: number; readonly parentShutdownTimeMs: number } | undefined;
-  const concurrency = () => adopted?.concurrency ?? chosenConcurrency;
+  let adopted: Parameters<ServicePorts["adopt"]>[0] = {};
+  const concurrency = () => adopted.concurrency ?? chosenConcurrency;
   const parentShutdownTimeMs = (by: ServiceConfig) =>
-    Math.min(by.parentShutdownTimeMs, adopted?.parentShutdownTimeMs ?? Infinity);
+    Math.min(by.parentShutdownTimeMs, adopted.parentShutdownTimeMs ?? Infinity);
   const binaries = new BinaryDigests();
   const segment = new SharedMemory(config.baseId);
   const snapshots = new Snapshots(config.stateDir);
@@ -68,18 +71,28 @@ export function assemble(first: ServiceConfig, chosenConcurrency: number, self: 
     });
     return { preflight, flags };
   };
+  let library: { readonly path: string | undefined } | undefined;
+  const deathSignalLibrary = () => {
+    const paths = [...(config.readyMarker === undefined ? [] : [config.readyMarker]), Deno.execPath()];
+    library ??= { path: writeLibrary([config.stateDir, ...paths.map(dirname)]) };
+    return library.path;
+  };
   const preflight = new CurrentPreflight(generation(config));
   const marker = config.readyMarker === undefined ? undefined : new FileReadyMarker(config.readyMarker);
   const processes = new EnvoyProcesses({
     flagsOf: (plan) => preflight.flagsOf(plan),
     isStill: (path, digest) => binaries.isStill(path, digest),
+    restore: (path) => snapshots.restore(path),
+    // Where it shares its base id, the death of this supervisor must not be that of another one's Envoy.
+    ...(config.crossPod ? { environment: () => preloadEnv(deathSignalLibrary()) } : {}),
   });
   const admin = new EnvoyAdmin();
   const pods = config.crossPod
     ? new SharedPodState({
       stateDir: config.stateDir,
+      baseId: config.baseId,
       admin,
-      sockets: () => segment.sockets(),
+      sockets: (baseId) => readHotRestartSockets(baseId),
       self: () => ({
         ...self,
         concurrency: concurrency(),

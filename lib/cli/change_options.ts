@@ -26,7 +26,10 @@ export function addChangeOptions(command: Command, withPersist: boolean): Comman
     command.option("--persist", "write the change into epochd.yaml (default: as api.persist says)")
       .option("--no-persist", "keep epochd.yaml as it is");
   }
-  return command.option("--force", "even though a serving epoch's control plane is away").option("--json", "for programs");
+  return command.option("--force", "even though a serving epoch's control plane is away").option(
+    "--json",
+    "for programs",
+  );
 }
 
 export function toQuestion({ wait, dryRun, force, persist }: ChangeFlags): ChangeQuestion {

@@ -50,7 +50,7 @@ async function get(field: string | undefined, flags: ChangeFlags, terminal: Term
   if (value === undefined) return unknownField(field!, answer.value, terminal);
   if (flags.json === true) terminal.out(`${JSON.stringify(value, undefined, 2)}\n`);
   else if (typeof value !== "object") terminal.out(`${value}\n`);
-  else terminal.out((await import("yaml")).stringify(value, { lineWidth: 0 }));
+  else terminal.out((await import("./yaml_text.ts")).yamlText(value));
   return exitCode.ok;
 }
 
@@ -134,7 +134,9 @@ async function diff(file: string | undefined, flags: ChangeFlags, terminal: Term
     for (const { field, running, asked, lifecycle } of changes) {
       terminal.out(`${field}: ${shown(running)} -> ${shown(asked)} (${lifecycle})\n`);
     }
-    for (const [name, { action }] of named) terminal.out(`services.${name}: ${action === "add" ? "added" : "removed"}\n`);
+    for (const [name, { action }] of named) {
+      terminal.out(`services.${name}: ${action === "add" ? "added" : "removed"}\n`);
+    }
   }
   return changes.length + named.length === 0 ? exitCode.ok : exitCode.refused;
 }

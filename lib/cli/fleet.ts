@@ -1,12 +1,14 @@
 // Owns: the services of one supervisor with their adapters and watches, and how they take new settings while they run.
 // Must not: decide which settings are taken.
 
+import { takeCensus } from "../adapters/census.ts";
 import { countUsableCpus } from "../adapters/cpus.ts";
 import { prepareStateDir } from "../adapters/state_dir.ts";
 import { type ServiceConfig, toSettings } from "../config/service_config.ts";
 import type { Subject, TriggerSource } from "../core/event.ts";
 import type { Refusal } from "../core/refusal.ts";
 import type { Log } from "../observe/log.ts";
+import type { Census } from "../observe/observed.ts";
 import type { Fleet } from "../runtime/fleet.ts";
 import { Rehearsal } from "../runtime/rehearsal.ts";
 import type { Service } from "../runtime/service.ts";
@@ -81,6 +83,16 @@ export class WiredFleet implements Fleet {
     const newest = wired?.service.newest;
     if (wired === undefined || newest === undefined) return undefined;
     return (await wired.assembled.ports.admin.connections(newest.plan.admin))?.active;
+  }
+
+  /** Of the epoch that serves, and of the one that drains. */
+  async census(name: string): Promise<Census | undefined> {
+    const newest = this.#wired.get(name)?.service.newest;
+    return newest === undefined ? undefined : await takeCensus(newest.plan.admin);
+  }
+
+  stateDirOf(name: string): string | undefined {
+    return this.#wired.get(name)?.config.stateDir;
   }
 
   use(name: string, config: ServiceConfig): void {

@@ -54,7 +54,9 @@ async function create(id: string, flags: KeyFlags, terminal: Terminal): Promise<
     if (wrong !== undefined) return fail(wrong, terminal);
   }
   if (flags.json === true) {
-    terminal.out(`${JSON.stringify({ id, role, key, ...(flags.file === undefined ? { entry: line } : { file: flags.file }) })}\n`);
+    terminal.out(
+      `${JSON.stringify({ id, role, key, ...(flags.file === undefined ? { entry: line } : { file: flags.file }) })}\n`,
+    );
     return exitCode.ok;
   }
   // The key alone on stdout, for a pipe into a secret store; the rest is for people.
@@ -78,7 +80,9 @@ async function append(file: string, { id }: KeyEntry, line: string): Promise<str
       return `write ${file}: ${error instanceof Error ? error.message : error}`;
     }
   }
-  if (read.entries.some((entry) => entry.id === id)) return `${file} has a key ${id} already: revoke it, or choose another id`;
+  if (read.entries.some((entry) => entry.id === id)) {
+    return `${file} has a key ${id} already: revoke it, or choose another id`;
+  }
   const gap = read.text === "" || read.text.endsWith("\n") ? "" : "\n";
   return await rewrite(file, read, `${read.text}${gap}${line}\n`);
 }
@@ -88,7 +92,9 @@ async function list(flags: KeyFlags, terminal: Terminal): Promise<number> {
   if ("problem" in read) return fail(read.problem, terminal);
   const keys = read.entries.map(({ id, role, note }) => ({ id, role, note }));
   if (flags.json === true) terminal.out(`${JSON.stringify(keys)}\n`);
-  else for (const row of alignedRows([["ID", "ROLE", "NOTE"], ...keys.map(({ id, role, note }) => [id, role, note])])) terminal.out(`${row}\n`);
+  else {for (
+      const row of alignedRows([["ID", "ROLE", "NOTE"], ...keys.map(({ id, role, note }) => [id, role, note])])
+    ) terminal.out(`${row}\n`);}
   return exitCode.ok;
 }
 
@@ -108,7 +114,9 @@ async function revoke(id: string, flags: KeyFlags, terminal: Terminal): Promise<
 async function rewrite(file: string, { text }: Read, next: string): Promise<string | undefined> {
   const done = await replaceConfigFile(file, next, sha256(text));
   if (done.kind === "written") return undefined;
-  return done.name === "config_file_changed" ? `${file} is being edited by somebody else: try again` : done.detail.split(";")[0];
+  return done.name === "config_file_changed"
+    ? `${file} is being edited by somebody else: try again`
+    : done.detail.split(";")[0];
 }
 
 async function readKeys(file: string): Promise<Read | { readonly problem: string; readonly isMissing: boolean }> {

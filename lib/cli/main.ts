@@ -6,6 +6,7 @@ import { apiSocketOption, socketOf } from "./api_socket_option.ts";
 import { toUntil } from "./change_options.ts";
 import { exitCode } from "./exit_code.ts";
 import type { InstallOptions } from "./install_command.ts";
+import { addObserveCommands } from "./observe_commands.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
 /** The exit code; rejects only for a bug. */
@@ -27,16 +28,19 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
     .addHelpText("after", programExamples);
   const end = (value: number) => void (code = value);
 
+  // Completions tell of all commands; a command is loaded alone.
+  const wants = (name: string) => args.includes(name) || args[0] === "completions";
+
   const run = program.command("run").description("supervise Envoy until told to stop");
   // The schema is loaded for `run` alone: the other commands start without it.
-  if (args.includes("run")) {
+  if (wants("run")) {
     const { addRunOptions, runCommand, runExamples } = await import("./run_command.ts");
     addRunOptions(run);
     run.addHelpText("after", runExamples).action(async () => end(await runCommand(run, terminal)));
   }
 
   const install = program.command("install").description("copy epochd into a directory, for an image or a node");
-  if (args.includes("install")) {
+  if (wants("install")) {
     const { addInstallOptions, installCommand, installExamples } = await import("./install_command.ts");
     addInstallOptions(install);
     install.addHelpText("after", installExamples)
@@ -44,12 +48,14 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
   }
 
   program.command("status").description("show services and their epochs")
+    .option("--watch", "draw it anew while it changes, with connections and the last handoffs; lines where that is no terminal")
     .option("--json", "for programs")
     .addOption(apiSocketOption())
     .addHelpText("after", statusExamples)
-    .action(async (options: { json?: true; apiSocket?: string }) => {
+    .action(async (options: { json?: true; watch?: true; apiSocket?: string }) => {
       const { statusCommand } = await import("./status_command.ts");
-      end(await statusCommand({ socket: socketOf(options), json: options.json === true }, terminal));
+      const { json = false, watch = false } = options;
+      end(await statusCommand({ socket: socketOf(options), json, watch }, terminal));
     });
 
   program.command("restart").description("start a new epoch that takes over from the serving one")
@@ -79,17 +85,19 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
 
   const reload = program.command("reload").description("read epochd.yaml again, and a new epoch for every service");
   const rollback = program.command("rollback").description("go back to an earlier configuration");
-  if (args.includes("reload") || args.includes("rollback")) {
+  if (wants("reload") || wants("rollback")) {
     const { addReloadOptions, addRollbackOptions } = await import("./reload_command.ts");
     addReloadOptions(reload, terminal, end);
     addRollbackOptions(rollback, terminal, end);
   }
 
   const config = program.command("config").description("show, change, compare and check the configuration");
-  if (args.includes("config")) (await import("./config_commands.ts")).addConfigCommands(config, terminal, end);
+  if (wants("config")) (await import("./config_commands.ts")).addConfigCommands(config, terminal, end);
 
   const key = program.command("key").description("make, list and revoke keys of the API over TCP");
-  if (args.includes("key")) (await import("./key_command.ts")).addKeyCommands(key, terminal, end);
+  if (wants("key")) (await import("./key_command.ts")).addKeyCommands(key, terminal, end);
+
+  await addObserveCommands(program, args, terminal, end);
 
   try {
     await program.parseAsync([...args], { from: "user" });
@@ -119,6 +127,7 @@ Examples:
 const statusExamples = `
 Examples:
   epochd status
+  epochd status --watch
   epochd status --json --api-socket /run/epochd/api.sock
 
 Exit codes: 0 shown, 1 no supervisor, 2 usage.`;

@@ -25,7 +25,9 @@ export function addRollbackOptions(command: Command, terminal: Terminal, end: En
   addChangeOptions(command, true).addOption(apiSocketOption()).addHelpText("after", rollbackExamples)
     .action(async (to: string | undefined, flags: ChangeFlags & { readonly list?: true }) => {
       if (flags.list === true) return end(await list(flags, terminal));
-      end(reportChange(await connectTo(socketOf(flags)).rollback(to, toQuestion(flags)), flags.json === true, terminal));
+      end(
+        reportChange(await connectTo(socketOf(flags)).rollback(to, toQuestion(flags)), flags.json === true, terminal),
+      );
     });
 }
 
@@ -44,7 +46,9 @@ async function list(flags: ChangeFlags, terminal: Terminal): Promise<number> {
     who,
     why,
   ]);
-  for (const line of alignedRows([["ID", "ACCEPTED (UTC)", "DIGEST", "BY", "WHO", "WHY"], ...rows])) terminal.out(`${line}\n`);
+  for (const line of alignedRows([["ID", "ACCEPTED (UTC)", "DIGEST", "BY", "WHO", "WHY"], ...rows])) {
+    terminal.out(`${line}\n`);
+  }
   return exitCode.ok;
 }
 

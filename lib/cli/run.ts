@@ -9,6 +9,7 @@ import type { Loaded } from "../config/load.ts";
 import type { LogConfig, RunConfig } from "../config/run_config.ts";
 import { writtenConfig } from "../config/written.ts";
 import { lineOptions, type Log, openLog } from "../observe/log.ts";
+import { Observatory } from "../observe/observatory.ts";
 import { runtime, version } from "../observe/version.ts";
 import { Configuration } from "../runtime/configuration.ts";
 import { Supervisor } from "../runtime/supervisor.ts";
@@ -66,6 +67,14 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     log.shell({ kind: "start_refused", problem });
     return 2;
   }
+  const observatory = new Observatory({
+    control: supervisor,
+    pid: Deno.pid,
+    droppedLogLines: () => log.droppedLines(),
+    stateDirOf: (name) => fleet.stateDirOf(name),
+    census: (name) => fleet.census(name),
+    problem: (problem) => log.shell({ kind: "ledger_failed", problem }),
+  });
   let useApi: (config: RunConfig) => void = () => {};
   const configuration = new Configuration({
     loaded,
@@ -91,7 +100,7 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     const close = config.configPath === undefined
       ? undefined
       : watchConfig(config.configPath, configuration, (fact) => log.shell(fact), bug);
-    const api = await serveApi(supervisor, configuration, log);
+    const api = await serveApi(supervisor, configuration, observatory, log);
     useApi = (next) => api?.use(next);
     await configuration.begin();
     return { close: () => close?.(), api };
@@ -100,7 +109,11 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     return await ended;
   } finally {
     isOver = true;
-    const last = [afterwards.then((begun) => (begun?.close(), begun?.api?.close())), fleet.close()];
+    const last = [
+      afterwards.then((begun) => (begun?.close(), begun?.api?.close())),
+      fleet.close(),
+      observatory.close(),
+    ];
     await Promise.race([Promise.all(last), new Promise((resolve) => setTimeout(resolve, FLUSH_MS))]);
   }
 }
@@ -138,12 +151,13 @@ function hearing(supervisor: Supervisor, reload: () => void, log: Log) {
 async function serveApi(
   supervisor: Supervisor,
   configuration: Configuration,
+  observed: Observatory,
   log: Log,
 ): Promise<RunningApi | undefined> {
   const { apiSocket: path } = configuration.running.config;
   try {
     const { startApi } = await import("../api/server.ts");
-    return await startApi({ path, control: supervisor, configuration, log });
+    return await startApi({ path, control: supervisor, configuration, observed, log });
   } catch (error) {
     // Serving matters more than being asked: without its API epochd still obeys signals and files.
     log.shell({ kind: "api_failed", path, problem: error instanceof Error ? error.message : String(error) });

@@ -9,9 +9,11 @@ import { painter, type Terminal } from "./terminal.ts";
 export interface StatusOptions {
   readonly socket: string;
   readonly json: boolean;
+  readonly watch?: boolean;
 }
 
 export async function statusCommand(options: StatusOptions, terminal: Terminal): Promise<number> {
+  if (options.watch === true) return await (await import("./status_watch.ts")).watchStatus(options, terminal);
   const answer = await connectTo(options.socket).status();
   if (answer.kind !== "ok") return reportFailure(answer, terminal, options.json);
   terminal.out(

@@ -4,6 +4,8 @@
 export interface Terminal {
   readonly interactive: boolean;
   readonly colour: boolean;
+  /** Nobody reads what is written any more (`| head -1`). */
+  readonly isGone?: boolean;
   out(text: string): void;
   err(text: string): void;
 }
@@ -12,21 +14,28 @@ const encoder = new TextEncoder();
 
 export function openTerminal(): Terminal {
   const interactive = Deno.stdout.isTerminal();
+  let isGone = false;
   return {
     interactive,
+    get isGone() {
+      return isGone;
+    },
     colour: interactive && (Deno.env.get("NO_COLOR") ?? "") === "" && Deno.env.get("TERM") !== "dumb",
-    out: (text) => writeAll(Deno.stdout, text),
-    err: (text) => writeAll(Deno.stderr, text),
+    out: (text) => void (isGone = !writeAll(Deno.stdout, text) || isGone),
+    err: (text) => void writeAll(Deno.stderr, text),
   };
 }
 
-function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
+/** False: nobody reads. */
+function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): boolean {
   const bytes = encoder.encode(text);
   try {
     for (let done = 0; done < bytes.length;) done += stream.writeSync(bytes.subarray(done));
+    return true;
   } catch (error) {
     // `epochd status | head -1` is no failure.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+    return false;
   }
 }
 

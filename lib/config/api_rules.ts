@@ -24,7 +24,11 @@ export function checkApiRules({ api }: ConfigFields, nameOf: Namer, runtime: str
     say("client_ca", api.client_ca, `expected ${name("tls_cert")} with it, client certificates come with TLS`);
   }
   if (api.client_roles.length > 0 && api.client_ca === undefined) {
-    say("client_roles", api.client_roles[0]!.text, `expected ${name("client_ca")} with it, which verifies certificates`);
+    say(
+      "client_roles",
+      api.client_roles[0]!.text,
+      `expected ${name("client_ca")} with it, which verifies certificates`,
+    );
   }
   if (api.listen === undefined) {
     const alone = (["tls_cert", "client_ca", "keys_file"] as const).find((key) => api[key] !== undefined);

@@ -23,7 +23,8 @@ export interface ClientRole {
   readonly text: string;
 }
 
-export const clientRoleExamples = "`ROLE:NAME` such as operate:URI:spiffe://cluster/ns/ci, read:DNS:metrics.example or admin:CN=alice,O=ops";
+export const clientRoleExamples =
+  "`ROLE:NAME` such as operate:URI:spiffe://cluster/ns/ci, read:DNS:metrics.example or admin:CN=alice,O=ops";
 
 export function parseClientRole(text: string): ClientRole | undefined {
   const colon = text.indexOf(":");

@@ -26,9 +26,7 @@ export function editsFor(diff: ConfigDiff, document: Sections): readonly Edit[] 
 
 /** Names of services hold no dot, but nothing is taken apart that was put together here. */
 function pathOf(field: string, service: string | undefined): readonly string[] {
-  return service === undefined
-    ? field.split(".")
-    : ["services", service, field.slice(`services.${service}.`.length)];
+  return service === undefined ? field.split(".") : ["services", service, field.slice(`services.${service}.`.length)];
 }
 
 export function valueAt(sections: unknown, path: readonly string[]): unknown {

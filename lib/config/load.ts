@@ -68,7 +68,14 @@ export async function loadRunConfig(values: FlagValues, environment: Environment
   const checked = checkSections(sections, origin);
   if (checked.kind === "refused") return checked;
   const { config, fields } = checked;
-  return { kind: "loaded", config, fields, origin, sections, ...(file === undefined ? {} : { fileDigest: file.digest }) };
+  return {
+    kind: "loaded",
+    config,
+    fields,
+    origin,
+    sections,
+    ...(file === undefined ? {} : { fileDigest: file.digest }),
+  };
 }
 
 /** `where` stands for the file's name in messages, where the sections come from elsewhere. */

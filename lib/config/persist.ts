@@ -14,7 +14,10 @@ export async function replaceConfigFile(path: string, text: string, expectedDige
     return { kind: "refused", name, detail };
   };
   const changed = () =>
-    no("config_file_changed", `${path} was edited since epochd read it: reload it first, or leave it alone by persist=false`);
+    no(
+      "config_file_changed",
+      `${path} was edited since epochd read it: reload it first, or leave it alone by persist=false`,
+    );
   const readOnly = (why: string) =>
     no("config_read_only", `write ${path}: ${why}; with persist=false the change applies until epochd ends`);
   let target: string;

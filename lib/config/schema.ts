@@ -18,7 +18,8 @@ export const apiFields = {
     flag: "api-socket",
   }),
   listen: field(listenAddress().optional(), {
-    description: "Address where the API listens over TCP as well: loopback or with TLS, and with client certificates or keys",
+    description:
+      "Address where the API listens over TCP as well: loopback or with TLS, and with client certificates or keys",
     lifecycle: "static",
     staticWhy,
     placeholder: "ADDRESS",
@@ -42,7 +43,8 @@ export const apiFields = {
     defaultText: "none",
   }),
   client_ca: field(path().optional(), {
-    description: "Authority (PEM) that client certificates are verified by, which are then required; read again when it changes",
+    description:
+      "Authority (PEM) that client certificates are verified by, which are then required; read again when it changes",
     lifecycle: "static",
     staticWhy,
     placeholder: "FILE",
@@ -50,7 +52,8 @@ export const apiFields = {
     defaultText: "none",
   }),
   client_roles: field(z.array(clientRole(), { error: "expected a list" }).prefault([]), {
-    description: "A role (read, operate or admin) and the subject or alternative name of the client certificates that have it",
+    description:
+      "A role (read, operate or admin) and the subject or alternative name of the client certificates that have it",
     lifecycle: "dynamic",
     placeholder: "ROLE:NAME",
     flag: "api-client-role",

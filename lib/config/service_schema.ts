@@ -94,10 +94,12 @@ export const serviceFields = {
     description:
       "Share base id, state directory, /dev/shm and network with another pod's supervisor and hand over to it",
     lifecycle: "static",
+    staticWhy: "whether another pod's epoch is joined was decided at the start",
   }),
   grace_period: field(duration().prefault("0s"), {
     description: "How long the pod lives after SIGTERM (terminationGracePeriodSeconds); 0s where nothing bounds it",
     lifecycle: "static",
+    staticWhy: "it is fixed in the pod that runs",
     placeholder: "DURATION",
     unit: "ms",
   }),

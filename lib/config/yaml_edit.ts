@@ -1,7 +1,17 @@
 // Owns: changing single places of a YAML text; comments, key order and everything else stay as they were written.
 // Must not: touch files, or know what the places mean.
 
-import { type Document, isAlias, isCollection, isMap, isNode, isScalar, type Pair, parseDocument, stringify } from "yaml";
+import {
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isNode,
+  isScalar,
+  type Pair,
+  parseDocument,
+  stringify,
+} from "yaml";
 import type { Edit } from "./edits.ts";
 
 /** The text with the edits in it, or why that can't be done. */
@@ -55,7 +65,9 @@ function cutFor(document: Document, text: string, path: readonly string[], value
     if (end === undefined) return undefined;
     const lines = lineOf(path.at(-1)!, value).split("\n").map((line) => " ".repeat(indent) + line).join("\n");
     const at = lineEnd(text, end);
-    return text[at] === "\n" ? { from: at + 1, to: at + 1, by: `${lines}\n` } : { from: at, to: at, by: `\n${lines}\n` };
+    return text[at] === "\n"
+      ? { from: at + 1, to: at + 1, by: `${lines}\n` }
+      : { from: at, to: at, by: `\n${lines}\n` };
   }
   // The last one to go would leave a null behind.
   if (pair === undefined || map.items.length === 1 || !isScalar(pair.key) || !pair.key.range) return undefined;

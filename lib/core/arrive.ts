@@ -14,10 +14,12 @@ export function watchdogTickMs(watchdogMs: number): number {
   return Math.max(100, Math.floor(watchdogMs / 3));
 }
 
+/** What is known of an epoch on its way into serving. */
 export interface Arrival {
   readonly epoch: Epoch;
   readonly predecessor: Predecessor | undefined;
   readonly foreign?: Foreign | undefined;
+  readonly rejoins?: number;
   readonly health?: Health;
   readonly compare?: Inventory | undefined;
 }
@@ -32,6 +34,7 @@ export function enterServing(d: Draft, arrival: Arrival): void {
     foreign: arrival.foreign,
     health: arrival.health ?? { kind: "answering" },
     compare: arrival.compare,
+    ...(arrival.rejoins === undefined ? {} : { rejoins: arrival.rejoins }),
   });
   d.timer("watchdog", watchdogTickMs(d.settings.watchdogMs));
 }
@@ -53,6 +56,7 @@ export function enterLive(d: Draft, arrival: Arrival): void {
   catchUp(d);
 }
 
+/** What is loaded, and whether the control plane is there. */
 export function askInventory(d: Draft, { attempt, plan: { admin, controlPlaneClusters } }: Epoch): void {
   d.do({
     kind: "ask_inventory",
@@ -67,6 +71,7 @@ export function overdueAfterMs(d: Draft, plan: Plan): number {
   return Math.max(d.settings.parentShutdownTimeMs, plan.parentShutdownTimeMs ?? 0) + PREDECESSOR_MARGIN_MS;
 }
 
+/** The fact of an exit; each attempt has exactly one. */
 export function exited(d: Draft, child: Child, exit: Exit, role: Role): Fact {
   return {
     kind: "epoch_exited",
@@ -79,11 +84,13 @@ export function exited(d: Draft, child: Child, exit: Exit, role: Role): Fact {
   };
 }
 
+/** The predecessor was reaped, and its bound with it. */
 export function predecessorEnded(d: Draft, predecessor: Predecessor, exit: Exit, successor: number): void {
   d.stopTimers("predecessor");
   tellEnded(d, predecessor, exit, successor);
 }
 
+/** The handoff that began with this predecessor is done. */
 export function tellEnded(d: Draft, predecessor: Predecessor, exit: Exit, successor: number): void {
   const { epoch, handoff, drainsSinceMs } = predecessor;
   d.say(exited(d, epoch, exit, "predecessor"), {

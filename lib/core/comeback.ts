@@ -3,9 +3,16 @@
 
 import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Draft } from "./draft.ts";
-import type { Comeback, Initialising, Predecessor, Replacing } from "./state.ts";
+import type { Comeback, Foreign, Initialising, Predecessor, Replacing } from "./state.ts";
 import { REFUSED_KEPT } from "./state.ts";
-import { ADOPTED_MS, backoffMs, KILL_AFTER_MS, PREDECESSOR_MARGIN_MS, REVIVAL_TRIES } from "./bounds.ts";
+import {
+  ADOPTED_MS,
+  backoffMs,
+  KILL_AFTER_MS,
+  PREDECESSOR_MARGIN_MS,
+  REVIVAL_LOCK_MS,
+  REVIVAL_TRIES,
+} from "./bounds.ts";
 import { endChild, exited } from "./arrive.ts";
 import { watchChild } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
@@ -20,6 +27,7 @@ export interface Remains {
   readonly child: Child | undefined;
 }
 
+/** Nobody accepts connections from here on: the quickest way back, or the end. */
 export function newestDied(
   d: Draft,
   epoch: Epoch,
@@ -142,11 +150,19 @@ function refuse(d: Draft, plan: Plan, exit: Exit): void {
   d.set({ refused: [entry, ...d.state.refused].slice(0, REFUSED_KEPT), proven });
 }
 
-/** Spawns the epoch of a comeback. */
+/** Starts the epoch of a comeback. */
 export function begin(d: Draft, comeback: Comeback): void {
+  if (comeback.plan === undefined) return;
+  const attempt = d.nextAttempt();
+  if (!d.settings.crossPod || comeback.parent === undefined || d.state.handoffLock) return spawn(d, comeback, attempt);
+  d.to({ kind: "starting", comeback, step: { kind: "locking", attempt, sinceMs: d.nowMs, lockedAtMs: undefined } });
+  d.do({ kind: "take_handoff_lock", attempt, waitMs: REVIVAL_LOCK_MS });
+}
+
+/** Forks the child of a comeback. */
+export function spawn(d: Draft, comeback: Comeback, attempt: number): void {
   const { plan, number, cause, parent } = comeback;
   if (plan === undefined) return;
-  const attempt = d.nextAttempt();
   // Epoch 0 makes the segment anew.
   if (number === 0) d.set({ flagLeft: false });
   const child: Child = { attempt, number, plan, spawnedAtMs: d.nowMs };
@@ -215,8 +231,21 @@ function startOver(d: Draft, comeback: Comeback): void {
 
 /** Epoch 0, unless another pod has come to the base id meanwhile. */
 export function beginAfresh(d: Draft, comeback: Comeback): void {
-  if (d.settings.crossPod) beginDetecting(d, 0);
+  if (d.settings.crossPod) beginDetecting(d, 0, comeback);
   else begin(d, comeback);
+}
+
+/** The newest died while another pod's predecessor drained, or because that one had ended too early: it is started again. */
+export function rejoin(d: Draft, epoch: Epoch, exit: Exit, foreign: Foreign | undefined, tries: number): void {
+  d.stopTimers("watchdog", "poll", "deadline", "retry", "backoff", "kill");
+  d.set({ retry: undefined });
+  d.say(exited(d, epoch, exit, "newest"), { kind: "newest_died", epoch: epoch.number, exit, answer: "revival" });
+  const { number, plan } = epoch;
+  const shared = { plan, parent: undefined, gapSinceMs: d.nowMs, tries };
+  const comeback: Comeback = foreign === undefined
+    ? { ...shared, cause: "crash", number: 0, foreign }
+    : { ...shared, cause: "join", number, foreign };
+  beginDetecting(d, tries, comeback);
 }
 
 function pause(d: Draft, comeback: Comeback, waitMs: number): void {

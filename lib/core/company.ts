@@ -10,7 +10,18 @@ import { readyEpoch } from "./ready.ts";
 
 /** The epoch that is told to other pods: only one that serves. */
 export function publishedEpoch(phase: Phase): Epoch | undefined {
-  return phase.kind === "serving" ? phase.epoch : phase.kind === "replacing" ? phase.from : undefined;
+  switch (phase.kind) {
+    case "serving":
+      return phase.epoch;
+    case "replacing":
+      return phase.from;
+    case "yielding":
+      return phase.successorLive ? undefined : phase.epoch;
+    case "stopping":
+      return phase.step.kind === "awaiting_successor" ? phase.newest : undefined;
+    default:
+      return undefined;
+  }
 }
 
 /** Called after every step where the base id is shared. */
@@ -21,14 +32,16 @@ export function keepCompany(d: Draft, before: State): void {
   const is = publishedEpoch(phase);
   const wasReady = readyEpoch(before) !== undefined;
   if (is !== undefined && (is.attempt !== was?.attempt || (readyEpoch(d.state) !== undefined) !== wasReady)) publish(d);
-  if (is !== undefined && was === undefined) d.timer("look", LOOK_MS);
+  if (is !== undefined && was === undefined && phase.kind === "serving") d.timer("look", LOOK_MS);
   if (is === undefined && was !== undefined) d.stopTimers("heartbeat");
-  if (d.state.handoffLock && !needsLock(phase)) {
+  // A wish for it that is over must not be granted later.
+  if (!needsLock(phase) && (d.state.handoffLock || needsLock(before.phase))) {
     d.set({ handoffLock: false });
     d.do({ kind: "release_handoff_lock" });
   }
 }
 
+/** Tells the other pods who serves here, and goes on telling. */
 export function publish(d: Draft): void {
   const epoch = publishedEpoch(d.state.phase);
   if (epoch === undefined) return;
@@ -37,9 +50,9 @@ export function publish(d: Draft): void {
   d.timer("heartbeat", HEARTBEAT_MS);
 }
 
-/** Looks for a successor of another pod, and goes on looking. */
-export function lookOut(d: Draft, newest: Epoch): void {
-  d.do({ kind: "look", admin: newest.plan.admin, probeLock: true });
+/** Looks for a successor of another pod, and goes on looking. `ask`: admin as well, which costs Envoy more than all the rest. */
+export function lookOut(d: Draft, newest: Epoch, ask: "ask" | "sockets" = "sockets"): void {
+  d.do({ kind: "look", ...(ask === "ask" ? { admin: newest.plan.admin } : {}), probeLock: true });
   d.timer("look", LOOK_MS);
 }
 
@@ -53,10 +66,12 @@ function needsLock(phase: Phase): boolean {
       return phase.step.kind !== "preflight" && phase.step.kind !== "awaiting_control_plane";
     case "yielding":
       return phase.mending !== undefined;
+    case "stopping":
+      return phase.child !== undefined || phase.isRepairing === true ||
+        (phase.newest !== undefined && (phase.step.kind === "verifying" || phase.step.kind === "terminating"));
     case "idle":
     case "pausing":
     case "serving":
-    case "stopping":
     case "superseded":
     case "ended":
       return false;

@@ -30,6 +30,7 @@ export function beginDetecting(d: Draft, tries: number, wish?: Comeback): void {
   d.do({ kind: "take_handoff_lock", attempt, waitMs: d.settings.liveTimeoutMs });
 }
 
+/** Every event while it is looked for somebody else's epoch. */
 export function detecting(d: Draft, phase: Detecting, event: Event): void {
   const { step, attempt } = phase;
   if (step.kind === "deciding" && event.kind === "timer" && event.name === "look") return lookAgain(d, step.plan);
@@ -86,13 +87,19 @@ function looked(d: Draft, phase: Detecting, seen: Sighting): void {
     return end(d, 3, `the state directory is that of base id ${baseId}, where an Envoy of ${pod} lives: ${todo}`);
   }
   if (verdict(seen) === "fresh_start") {
-    if (wish === undefined) return beginFirst(d);
+    if (wish === undefined) return beginAlone(d);
     // Its predecessor is gone together with it.
     return begin(d, wish.foreign === undefined ? wish : { ...wish, cause: "crash", number: 0, foreign: undefined });
   }
   const foreign = wish?.foreign;
   if (wish !== undefined && foreign !== undefined && isAlone(seen, foreign.epoch)) return repair(d, phase, wish);
   preflight(d, { ...phase, wish: undefined, tries }, seen);
+}
+
+/** What was taken over from somebody who is gone binds no longer. */
+function beginAlone(d: Draft): void {
+  d.do({ kind: "adopt" });
+  beginFirst(d);
 }
 
 function isAlone({ slots }: Sighting, epoch: number): boolean {
@@ -144,10 +151,8 @@ function decide(d: Draft, phase: Detecting, plan: Plan, seen: Sighting): void {
     gapSinceMs: undefined,
     tries,
   };
-  if (how === "fresh_start") return begin(d, comeback);
-  const boundMs = seen.slots.length > 1
-    ? (seen.owner?.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs) + PREDECESSOR_MARGIN_MS
-    : SEEK_MS;
+  if (how === "fresh_start") return beginAlone(d);
+  const boundMs = seekMs(d, seen);
   const mayWait = how.startsWith("wait") && d.nowMs - phase.sinceMs < boundMs;
   if (mayWait) {
     if (!phase.told) {
@@ -164,6 +169,15 @@ function decide(d: Draft, phase: Detecting, plan: Plan, seen: Sighting): void {
   d.say({ kind: "predecessor_found", epoch, by: proofOf(how), ...pod });
   const foreign: Foreign = { epoch, sinceMs: d.nowMs, boundMs: boundOf(d, seen) };
   repair(d, phase, { ...comeback, cause: "join", number: epoch + 1, foreign });
+}
+
+function seekMs(d: Draft, { slots, owner, identity }: Sighting): number {
+  if (slots.length > 1) {
+    return (owner?.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs) + PREDECESSOR_MARGIN_MS;
+  }
+  // Started by somebody who knows no handoff.lock, and not LIVE yet.
+  const starts = identity?.state === "INITIALIZING" || identity?.state === "PRE_INITIALIZING";
+  return starts ? d.settings.liveTimeoutMs : SEEK_MS;
 }
 
 /**

@@ -6,12 +6,14 @@ import type { Fact } from "./fact.ts";
 import type { Settings } from "./settings.ts";
 import type { Phase, State } from "./state.ts";
 
+/** What one event made: all that follows is in it. */
 export interface Step {
   readonly state: State;
   readonly effects: readonly Effect[];
   readonly facts: readonly Fact[];
 }
 
+/** One step under construction; the phases write into it. */
 export class Draft {
   readonly effects: Effect[] = [];
   readonly facts: Fact[] = [];

@@ -2,10 +2,12 @@
 
 import type { AdminAddress, Plan } from "./epoch.ts";
 import type { TimerName } from "./event.ts";
+import type { Question } from "./sighting.ts";
 
 /** `SIGUSR1` reopens Envoy's access logs; `SIGTERM` ends it in under a second (not a drain); `SIGKILL` is the last word. */
 export type ChildSignal = "SIGTERM" | "SIGKILL" | "SIGUSR1";
 
+/** One thing to be done outside; its outcome, where it has one, comes back as an event. */
 export type Effect =
   /**
    * Read, digest, snapshot, check. `first`: nothing serves yet, so only what is cheap is checked and Envoy itself is the judge;
@@ -61,8 +63,8 @@ export type Effect =
   /** handoff.lock: one successor at a time on this base id, whoever starts it. Gives up after `waitMs`. */
   | { readonly kind: "take_handoff_lock"; readonly attempt: number; readonly waitMs: number }
   | { readonly kind: "release_handoff_lock" }
-  /** Heartbeat, owner, sockets and admin at one moment; `probeLock`: also whether somebody else holds handoff.lock. */
-  | { readonly kind: "look"; readonly admin?: AdminAddress; readonly probeLock: boolean }
+  /** Heartbeat, owner, sockets and admin at one moment. */
+  | ({ readonly kind: "look" } & Question)
   /** Heartbeat and owner.json. */
   | {
     readonly kind: "publish";
@@ -71,8 +73,8 @@ export type Effect =
     readonly admin: AdminAddress;
     readonly envoyVersion: string;
   }
-  /** What this supervisor's epochs take over from the one they join. */
-  | { readonly kind: "adopt"; readonly concurrency: number; readonly parentShutdownTimeMs: number }
+  /** What this supervisor's epochs take over from the one they join; without values: nothing any more. */
+  | { readonly kind: "adopt"; readonly concurrency?: number; readonly parentShutdownTimeMs?: number }
   | { readonly kind: "write_marker"; readonly epoch: number }
   | { readonly kind: "remove_marker" }
   /** Remove snapshots of other digests: what may still be started again stays. */

@@ -7,6 +7,7 @@ import type { Sighting } from "./sighting.ts";
 /** Who asked for a new epoch. `recovery`, `rollback` and `retry` are epochd itself. */
 export type TriggerSource = "signal" | "bootstrap" | "binary" | "config" | "api" | "recovery" | "rollback" | "retry";
 
+/** A wish for a new epoch. */
 export interface Trigger {
   readonly source: TriggerSource;
   /** Names of callers that wait for the outcome (API requests). */
@@ -27,6 +28,7 @@ export type Content =
   | { readonly kind: "usable"; readonly digest: string }
   | { readonly kind: "unusable"; readonly problem: string };
 
+/** What came of asking /server_info on a fresh connection. */
 export type IdentityAnswer =
   | { readonly kind: "answered"; readonly identity: Identity }
   /** `refused`: nobody listens (the admin was given up). `timeout`: somebody listens and says nothing. */
@@ -47,6 +49,7 @@ export interface Connections {
   readonly total: number;
 }
 
+/** One timer a name; setting it again replaces the one that runs. */
 export type TimerName =
   | "backoff"
   | "connections"
@@ -113,6 +116,7 @@ export interface Vitals {
   readonly listens?: { readonly admin: boolean; readonly traffic: boolean };
 }
 
+/** `clean`: the flag was not set. */
 export type RepairOutcome =
   | { readonly kind: "clean" }
   | { readonly kind: "cleared" }

@@ -8,6 +8,7 @@ import type { Refusal } from "./refusal.ts";
 /** `child`: not LIVE yet. `newest`: serves. `predecessor`: drains, its successor is LIVE. */
 export type Role = "child" | "newest" | "predecessor";
 
+/** One thing worth telling; its kind names it in log, metrics and event stream. */
 export type Fact =
   | { readonly kind: "trigger_accepted"; readonly source: TriggerSource; readonly requests: readonly string[] }
   | {
@@ -171,6 +172,8 @@ export type Fact =
     readonly pod: string;
   }
   | { readonly kind: "foreign_ended"; readonly epoch: number; readonly drainedMs: number }
+  /** Before its successor told it to: killed, or crashed. */
+  | { readonly kind: "foreign_lost"; readonly epoch: number; readonly drainedMs: number }
   | { readonly kind: "foreign_overdue"; readonly epoch: number; readonly boundMs: number }
   | { readonly kind: "successor_attached"; readonly epoch: number; readonly to: number }
   | { readonly kind: "successor_awaited"; readonly epoch: number; readonly boundMs: number }

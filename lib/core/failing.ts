@@ -14,7 +14,8 @@ import { beginRecovery } from "./handoff.ts";
 import { hung } from "./serving.ts";
 import { catchUp, refusedBefore } from "./triggers.ts";
 
-type Looked = { readonly bootstrapDigest: string; readonly binaryDigest: string };
+/** The content that a preflight looked at. */
+export type Looked = { readonly bootstrapDigest: string; readonly binaryDigest: string };
 
 /** No child was made, so nothing needs repair and the admin is where it was. */
 export function failBeforeFork(d: Draft, phase: Replacing, why: Refusal, looked: Looked | undefined): void {
@@ -25,6 +26,7 @@ export function failBeforeFork(d: Draft, phase: Replacing, why: Refusal, looked:
   planRecovery(d);
 }
 
+/** The child has to go; the serving epoch is looked after once it is reaped. */
 export function endSuccessor(d: Draft, phase: Replacing, child: Child, why: Refusal, tookAdmin: boolean): void {
   d.stopTimers("poll", "deadline");
   d.to({ ...phase, step: { kind: "ending", child, refusal: why, tookAdmin } });
@@ -52,16 +54,19 @@ export function reaped(
   d.do({ kind: "repair_segment", attempt });
 }
 
+/** `exit code 1`, or `signal SIGKILL`. */
 export function exitText(exit: Exit): string {
   return exit.signal === undefined ? `exit code ${exit.code}` : `signal ${exit.signal}`;
 }
 
+/** A repair that failed is tried again before the next fork. */
 export function tellRepair(d: Draft, outcome: RepairOutcome): void {
   d.set({ flagLeft: outcome.kind === "failed" });
   if (outcome.kind === "failed") d.say({ kind: "segment_repair_failed", detail: outcome.detail });
   else d.say({ kind: "segment_repaired", cleared: outcome.kind === "cleared" });
 }
 
+/** The flag is clear, or can't be cleared now: on to the admin. */
 export function repaired(
   d: Draft,
   phase: Replacing,
@@ -76,6 +81,7 @@ export function repaired(
   checkAdmin(d, phase);
 }
 
+/** Asks at the address of the serving epoch; whoever answers says whose it is now. */
 export function checkAdmin(d: Draft, phase: Replacing): void {
   d.do({ kind: "ask_identity", attempt: phase.from.attempt, admin: phase.from.plan.admin });
 }
@@ -202,6 +208,7 @@ function planRetry(d: Draft, when: "always" | "changed", tried: number, why: Ref
   d.say({ kind: "retry_planned", waitMs, tries: tries + 1, limit: d.settings.retryLimit });
 }
 
+/** The one outcome of a handoff that did not get to LIVE, told to whoever waits for it. */
 export function handoffFailed(d: Draft, phase: Replacing, why: Refusal): void {
   const { handoff, from } = phase;
   d.say({

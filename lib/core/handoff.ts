@@ -8,6 +8,7 @@ import { watchChild } from "./initialising.ts";
 import { refusal } from "./refusal.ts";
 import { unchanged } from "./triggers.ts";
 
+/** The turn of what waited has come: a preflight of the newest content, unless nothing changed. */
 export function beginHandoff(d: Draft, phase: Serving, pending: Pending): void {
   const source = pending.sources[0] ?? "signal";
   if (pending.when === "changed" && unchanged(d.state)) {
@@ -67,12 +68,13 @@ export function fork(d: Draft, plan: Plan, before: Inventory | undefined): void 
   if (phase.kind !== "replacing" || phase.step.kind !== "awaiting_control_plane") return;
   const { attempt } = phase.step;
   d.stopTimers("poll", "deadline");
-  const step = { kind: "locking", attempt, plan, before, lockedAtMs: undefined } as const;
+  const step = { kind: "locking", attempt, plan, before, lockedAtMs: undefined, isRepairing: false } as const;
   if (!d.settings.crossPod) return spawnSuccessor(d, phase, step);
   d.to({ ...phase, step });
   d.do({ kind: "take_handoff_lock", attempt, waitMs: d.settings.liveTimeoutMs });
 }
 
+/** Forks the successor; from here on the serving epoch has one. */
 export function spawnSuccessor(
   d: Draft,
   phase: Replacing,

@@ -8,6 +8,7 @@ import type { Initialising } from "./state.ts";
 import { POLL_FAST_FOR_MS, POLL_FAST_MS, POLL_SLOW_MS } from "./bounds.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
+/** What an event means for a child. */
 export type Progress =
   | { readonly kind: "nothing" }
   | { readonly kind: "going"; readonly seen: Initialising }

@@ -54,6 +54,7 @@ export function newestSlot(slots: readonly number[]): number | undefined {
   return slots.find((slot) => slots.includes((slot + 2) % 3) && !slots.includes((slot + 1) % 3)) ?? slots.at(-1);
 }
 
+/** What was seen, in the terms of the table. */
 export function classify(seen: Sighting): { readonly sockets: Sockets; readonly answer: Answer; readonly beat: Beat } {
   const { heartbeat, identity, slots, sameBoot } = seen;
   // One that drains is joined before its listeners close.
@@ -70,6 +71,7 @@ export function classify(seen: Sighting): { readonly sockets: Sockets; readonly 
   };
 }
 
+/** The word of the table on what was seen. */
 export function verdict(seen: Sighting): Verdict {
   const { sockets, answer, beat } = classify(seen);
   return TABLE[sockets][answer][beat];

@@ -12,16 +12,19 @@ export function readyEpoch(state: State): Epoch | undefined {
       return phase.health.kind === "hung" || phase.foreign !== undefined ? undefined : phase.epoch;
     // Its own listeners are open until a successor is LIVE; from then on the successor must be there.
     case "yielding":
-      return phase.vanishedSinceMs !== undefined && phase.successorLive ? undefined : phase.epoch;
+      if (phase.successorLive) return phase.vanishedSinceMs === undefined ? phase.epoch : undefined;
+      return phase.wasDraining ? undefined : phase.epoch;
     case "superseded":
       return phase.markerHeld ? phase.epoch : undefined;
+    // It serves as before until it is known whether a successor comes.
+    case "stopping":
+      return phase.step.kind === "awaiting_successor" && phase.foreign === undefined ? phase.newest : undefined;
     case "replacing":
       return phase.health.kind === "hung" ? undefined : phase.from;
     case "idle":
     case "detecting":
     case "starting":
     case "pausing":
-    case "stopping":
     case "ended":
       return undefined;
   }

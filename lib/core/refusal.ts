@@ -32,6 +32,7 @@ export interface Refusal {
   readonly detail: string;
 }
 
+/** A refusal by its name and its one line. */
 export function refusal(name: RefusalName, detail: string): Refusal {
   return { name, detail };
 }

@@ -36,6 +36,7 @@ import { refusedBefore } from "./triggers.ts";
 
 type StepOf<K extends Replacing["step"]["kind"]> = Extract<Replacing["step"], { kind: K }>;
 
+/** Every event while a handoff is under way. */
 export function replacing(d: Draft, phase: Replacing, event: Event): void {
   if (event.kind === "child_exited") return childExited(d, phase, event.attempt, event.exit);
   if (event.kind === "timer" && event.name === "watchdog") return watch(d, phase);
@@ -158,10 +159,18 @@ function locking(d: Draft, phase: Replacing, step: StepOf<"locking">, event: Eve
       return failBeforeFork(d, phase, refusal("handoff_elsewhere", why), undefined);
     }
     d.to({ ...phase, step: { ...step, lockedAtMs: d.nowMs } });
-    return d.do({ kind: "look", admin: phase.from.plan.admin, probeLock: false });
+    return d.do({ kind: "look", probeLock: false });
   }
-  if (event.kind !== "sighted" || step.lockedAtMs === undefined || event.askedAtMs < step.lockedAtMs) return;
-  spawnSuccessor(d, phase, step);
+  const { isRepairing, lockedAtMs } = step;
+  if (isRepairing) {
+    if (event.kind !== "segment_repaired" || event.attempt !== step.attempt) return;
+    if (event.outcome.kind !== "clean") tellRepair(d, event.outcome);
+    return spawnSuccessor(d, phase, step);
+  }
+  if (event.kind !== "sighted" || lockedAtMs === undefined || event.askedAtMs < lockedAtMs) return;
+  // Another supervisor may have been killed while its child started, and the flag of that one would end this one's.
+  d.to({ ...phase, step: { ...step, isRepairing: true } });
+  d.do({ kind: "repair_segment", attempt: step.attempt });
 }
 
 /** Shared base id: another pod's successor came first; the wish behind this handoff is that one's now. */
@@ -248,7 +257,8 @@ function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): v
 /** What a failed successor has left so far. */
 function remainsOf(step: Replacing["step"]): Remains | undefined {
   if (step.kind === "ending" || step.kind === "initialising") return { attempt: step.child.attempt, child: step.child };
-  const isRepairing = step.kind === "repairing" || (step.kind === "awaiting_control_plane" && step.isRepairing);
+  const isRepairing = step.kind === "repairing" ||
+    ((step.kind === "awaiting_control_plane" || step.kind === "locking") && step.isRepairing);
   return isRepairing ? { attempt: step.attempt, child: undefined } : undefined;
 }
 

@@ -1,12 +1,13 @@
 // Owns: the phase in which one epoch serves: watchdog, the predecessor's end.
 // Must not: know how a successor is made.
 
-import type { Epoch } from "./epoch.ts";
+import type { Epoch, Exit } from "./epoch.ts";
 import type { Event, IdentityAnswer, Inventory, Vitals } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
 import { predecessorEnded, predecessorOverdue, watchdogTickMs } from "./arrive.ts";
-import { newestDied } from "./comeback.ts";
+import { newestDied, rejoin } from "./comeback.ts";
+import { ORPHAN_MS, REVIVAL_TRIES } from "./bounds.ts";
 import { planRecovery } from "./failing.ts";
 import { RECOVERY_TRIES } from "./bounds.ts";
 import { beginRecovery } from "./handoff.ts";
@@ -14,15 +15,12 @@ import { hasForeignSuccessor, lookOut } from "./company.ts";
 import type { Sighting } from "./sighting.ts";
 import { enterYielding, supersede } from "./yielding.ts";
 
+/** Every event while one epoch serves and no handoff is under way. */
 export function serving(d: Draft, phase: Serving, event: Event): void {
   switch (event.kind) {
     case "child_exited":
       if (event.attempt === phase.epoch.attempt) {
-        // Ended by protocol between two looks, or by itself: the next look tells.
-        const mayBeSucceeded = d.settings.crossPod && event.exit.code === 0 && phase.predecessor === undefined;
-        return mayBeSucceeded
-          ? supersede(d, phase.epoch, event.exit, undefined)
-          : newestDied(d, phase.epoch, event.exit, phase.predecessor);
+        return newestExited(d, phase, event.exit);
       }
       if (event.attempt === phase.predecessor?.epoch.attempt) {
         predecessorEnded(d, phase.predecessor, event.exit, phase.epoch.number);
@@ -52,6 +50,19 @@ export function serving(d: Draft, phase: Serving, event: Event): void {
   }
 }
 
+function newestExited(d: Draft, phase: Serving, exit: Exit): void {
+  const { epoch, predecessor, foreign, orphanedAtMs, rejoins = 0 } = phase;
+  if (!d.settings.crossPod || predecessor !== undefined) return newestDied(d, epoch, exit, predecessor);
+  const isOrphan = orphanedAtMs !== undefined && d.nowMs - orphanedAtMs < ORPHAN_MS;
+  // One that dies soon after each LIVE would be started for ever.
+  if ((foreign !== undefined || isOrphan) && rejoins < REVIVAL_TRIES) {
+    return rejoin(d, epoch, exit, foreign, rejoins + 1);
+  }
+  // Ended by protocol between two looks, or by itself: the next look tells.
+  if (exit.code === 0 && foreign === undefined) return supersede(d, epoch, exit, undefined, false);
+  newestDied(d, epoch, exit, undefined);
+}
+
 /** Shared base id: is another pod's predecessor gone, has another pod's successor come? */
 function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): void {
   const { epoch, predecessor, foreign } = phase;
@@ -60,10 +71,13 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
     const drainedMs = d.nowMs - foreign.sinceMs;
     const isGone = !seen.slots.includes(foreign.epoch % 3);
     if (!isGone && drainedMs < foreign.boundMs) return;
-    if (isGone) d.say({ kind: "foreign_ended", epoch: foreign.epoch, drainedMs });
+    // A second for the rounding of Envoy's own timers.
+    const isEarly = isGone && drainedMs < (epoch.plan.parentShutdownTimeMs ?? 0) - 1_000;
+    if (isEarly) d.say({ kind: "foreign_lost", epoch: foreign.epoch, drainedMs });
+    else if (isGone) d.say({ kind: "foreign_ended", epoch: foreign.epoch, drainedMs });
     // It can't be ended from here; that it hangs does not make this one less ready.
     else d.say({ kind: "foreign_overdue", epoch: foreign.epoch, boundMs: foreign.boundMs });
-    return d.to({ ...phase, foreign: undefined });
+    return d.to({ ...phase, foreign: undefined, ...(isEarly ? { orphanedAtMs: d.nowMs } : {}) });
   }
   if (hasForeignSuccessor(d.state, epoch, seen)) enterYielding(d, { epoch, predecessor, stop: undefined });
 }

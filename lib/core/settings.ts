@@ -1,5 +1,6 @@
 // Owns: the settings that decisions depend on, in the core's own units. Must not: parse, or know files and flags.
 
+/** Times in milliseconds; ranges and defaults are those of lib/config/service_schema.ts. */
 export interface Settings {
   readonly debounceMs: number;
   /** A file that never rests is taken after this long all the same. */

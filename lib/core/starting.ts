@@ -5,18 +5,22 @@ import type { Exit } from "./epoch.ts";
 import type { Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Comeback, Phase } from "./state.ts";
-import { backoffMs, KILL_AFTER_MS } from "./bounds.ts";
+import { backoffMs, KILL_AFTER_MS, REVIVAL_LOCK_MS } from "./bounds.ts";
 import { endChild, enterLive, exited, killChild, predecessorEnded, predecessorOverdue } from "./arrive.ts";
-import { begin, beginAfresh, cleared, comebackFailed } from "./comeback.ts";
+import { begin, beginAfresh, cleared, comebackFailed, spawn } from "./comeback.ts";
 import { exitText, tellRepair } from "./failing.ts";
 import { progress } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
 import { killLeaving } from "./leaving.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { end } from "./stopping.ts";
+import { hasForeignSuccessor } from "./company.ts";
+import { enterYielding } from "./yielding.ts";
 
+/** An epoch on its way while nobody serves. */
 export type Starting = Extract<Phase, { kind: "starting" }>;
-type Pausing = Extract<Phase, { kind: "pausing" }>;
+/** Between two starts. */
+export type Pausing = Extract<Phase, { kind: "pausing" }>;
 
 /** The very first start: only what is cheap is checked before the spawn, since there is nothing that could be harmed. */
 export function beginFirst(d: Draft): void {
@@ -34,6 +38,7 @@ export function beginFirst(d: Draft): void {
   d.do({ kind: "preflight", attempt, depth: "first", provenKeys: [] });
 }
 
+/** Every event while an epoch starts that nobody serves in place of. */
 export function starting(d: Draft, phase: Starting, event: Event): void {
   const { comeback, step } = phase;
   if (event.kind === "child_exited" && event.attempt === comeback.parent?.epoch.attempt) {
@@ -42,6 +47,8 @@ export function starting(d: Draft, phase: Starting, event: Event): void {
   }
   if (event.kind === "timer" && event.name === "predecessor") return predecessorOverdue(d, comeback.parent);
   switch (step.kind) {
+    case "locking":
+      return locking(d, phase, step, event);
     case "preflight":
       if (event.kind === "preflight_refused" && event.attempt === step.attempt) {
         d.say({ kind: "preflight_refused", refusal: event.refusal, tookMs: d.nowMs - step.beganAtMs });
@@ -74,6 +81,30 @@ export function starting(d: Draft, phase: Starting, event: Event): void {
   }
 }
 
+/** Whoever has the lock starts the successor of the predecessor that drains; without one there is nobody to be in the way of. */
+function locking(
+  d: Draft,
+  phase: Starting,
+  step: Extract<Starting["step"], { kind: "locking" }>,
+  event: Event,
+): void {
+  const { comeback } = phase;
+  if (event.kind === "handoff_lock" && event.attempt === step.attempt) {
+    d.to({ ...phase, step: { ...step, lockedAtMs: d.nowMs } });
+    return d.do({ kind: "look", probeLock: false });
+  }
+  if (event.kind !== "sighted" || step.lockedAtMs === undefined || event.askedAtMs < step.lockedAtMs) return;
+  const { parent } = comeback;
+  if (parent === undefined) return cleared(d, comeback);
+  if (hasForeignSuccessor(d.state, parent.epoch, event.sighting)) {
+    return enterYielding(d, { epoch: parent.epoch, predecessor: undefined, stop: undefined });
+  }
+  const mayWait = d.nowMs - step.sinceMs < d.settings.liveTimeoutMs;
+  if (d.state.handoffLock || !mayWait) return spawn(d, comeback, step.attempt);
+  d.to({ ...phase, step: { ...step, lockedAtMs: undefined } });
+  d.do({ kind: "take_handoff_lock", attempt: step.attempt, waitMs: REVIVAL_LOCK_MS });
+}
+
 function initialising(
   d: Draft,
   phase: Starting,
@@ -95,6 +126,7 @@ function initialising(
         epoch: outcome.epoch,
         predecessor: comeback.parent && { ...comeback.parent, revivals: comeback.tries + 1 },
         foreign: comeback.foreign && { ...comeback.foreign, sinceMs: d.nowMs },
+        ...(comeback.foreign === undefined ? {} : { rejoins: comeback.tries }),
       });
     case "not_spawned":
       if (comeback.cause === "first") return end(d, 3, `${outcome.refusal.name}: ${outcome.refusal.detail}`);
@@ -152,6 +184,7 @@ function diagnosing(d: Draft, step: Extract<Starting["step"], { kind: "diagnosin
   }
 }
 
+/** Every event between two starts. */
 export function pausing(d: Draft, phase: Pausing, event: Event): void {
   const { comeback } = phase;
   if (event.kind === "child_exited" && event.attempt === comeback.parent?.epoch.attempt) {

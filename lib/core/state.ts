@@ -5,6 +5,7 @@ import type { Connections, Content, Inventory, Subject, TriggerSource } from "./
 import type { ExitCode } from "./fact.ts";
 import type { Refusal } from "./refusal.ts";
 
+/** Why a trigger waits for its turn. */
 export type WaitReason = "handoff" | "predecessor_drains" | "min_gap" | "jitter";
 
 /** Triggers that wait for their turn, merged: the newest desired state is read when the turn comes. */
@@ -19,6 +20,7 @@ export interface Pending {
   readonly told: WaitReason | undefined;
 }
 
+/** One handoff, from its turn on; `id` counts up by one. */
 export interface Handoff {
   readonly id: number;
   readonly source: TriggerSource;
@@ -82,7 +84,15 @@ export interface Initialising {
   readonly deadlineAtMs: number | undefined;
 }
 
+/** Where a start is. */
 export type StartStep =
+  /** Shared base id: its parent may get another pod's successor at any time; one of the two must come first. */
+  | {
+    readonly kind: "locking";
+    readonly attempt: number;
+    readonly sinceMs: number;
+    readonly lockedAtMs: number | undefined;
+  }
   | { readonly kind: "preflight"; readonly attempt: number; readonly beganAtMs: number }
   | Initialising
   | { readonly kind: "ending"; readonly child: Child; readonly refusal: Refusal }
@@ -92,6 +102,7 @@ export type StartStep =
   /** The first epoch died: a full preflight finds the reason worth telling. */
   | { readonly kind: "diagnosing"; readonly attempt: number; readonly beganAtMs: number; readonly exit: Exit };
 
+/** The plan has passed; it is forked when the serving epoch's control plane is there. */
 export interface AwaitingControlPlane {
   readonly kind: "awaiting_control_plane";
   readonly attempt: number;
@@ -101,6 +112,7 @@ export interface AwaitingControlPlane {
   readonly isRepairing: boolean;
 }
 
+/** Where a handoff is. */
 export type ReplaceStep =
   | { readonly kind: "preflight"; readonly attempt: number; readonly beganAtMs: number }
   | AwaitingControlPlane
@@ -111,6 +123,8 @@ export type ReplaceStep =
     readonly plan: Plan;
     readonly before: Inventory | undefined;
     readonly lockedAtMs: number | undefined;
+    /** Nobody came before: what somebody's dead child left is cleared first. */
+    readonly isRepairing: boolean;
   }
   | Initialising & { readonly before: Inventory | undefined }
   | { readonly kind: "ending"; readonly child: Child; readonly refusal: Refusal; readonly tookAdmin: boolean }
@@ -135,6 +149,7 @@ export type ReplaceStep =
     readonly isClean: boolean;
   };
 
+/** Where a stop is. */
 export type StopStep =
   | { readonly kind: "ending_child" }
   /** Shared base id: somebody may be starting a successor right now. */
@@ -142,8 +157,8 @@ export type StopStep =
   | { readonly kind: "pre_drain" }
   | { readonly kind: "draining"; readonly last: Connections | undefined; readonly quietPolls: number }
   | { readonly kind: "awaiting_predecessor" }
-  /** Shared base id: one last look before the newest is signalled. */
-  | { readonly kind: "verifying"; readonly sinceMs: number }
+  /** Shared base id: one last look before the newest is signalled, under handoff.lock where it can be had. */
+  | { readonly kind: "verifying"; readonly lockedAtMs: number | undefined }
   | { readonly kind: "terminating" };
 
 /** What is needed to start an epoch that follows a death. */
@@ -160,6 +175,7 @@ export interface Comeback {
   readonly tries: number;
 }
 
+/** What the service is at; everything it knows of living Envoys is in here or in `leaving`. */
 export type Phase =
   | { readonly kind: "idle" }
   | { readonly kind: "starting"; readonly comeback: Comeback; readonly step: StartStep }
@@ -172,6 +188,7 @@ export type Phase =
   | Superseded
   | { readonly kind: "ended"; readonly exitCode: ExitCode; readonly reason: string };
 
+/** One epoch serves; its predecessor may drain. */
 export interface Serving {
   readonly kind: "serving";
   readonly epoch: Epoch;
@@ -179,10 +196,15 @@ export interface Serving {
   readonly health: Health;
   /** Drains in another pod; this one is ready when it is gone. */
   readonly foreign: Foreign | undefined;
+  /** That one ended too early to have been told to: Envoy talks to it in vain and aborts some ten seconds later (1.38 to 1.40). */
+  readonly orphanedAtMs?: number | undefined;
+  /** How often it was started again beside another pod's predecessor. */
+  readonly rejoins?: number | undefined;
   /** What the predecessor had, to be compared once with what this epoch has. */
   readonly compare: Inventory | undefined;
 }
 
+/** `from` serves while its successor is made. */
 export interface Replacing {
   readonly kind: "replacing";
   readonly from: Epoch;
@@ -192,6 +214,7 @@ export interface Replacing {
   readonly step: ReplaceStep;
 }
 
+/** The way out; `times` counts how often it was asked for, 0: the service ends by itself. */
 export interface Stopping {
   readonly kind: "stopping";
   readonly exitCode: ExitCode;
@@ -202,20 +225,30 @@ export interface Stopping {
   readonly newest: Epoch | undefined;
   /** Without a newest: its successor is dead, and it is the last one that is ended. */
   readonly predecessor: Predecessor | undefined;
+  /** Another pod's predecessor, which the newest ends by protocol and must outlive. */
+  readonly foreign?: Foreign | undefined;
+  /** The flag of a dead child is being cleared, for which the lock is held. */
+  readonly isRepairing?: boolean;
   readonly step: StopStep;
 }
 
+/** Before the first start, where the base id is shared. */
 export interface Detecting {
   readonly kind: "detecting";
   readonly attempt: number;
   readonly sinceMs: number;
   readonly tries: number;
   readonly told: boolean;
+  /** What to start where nobody is there, or nobody but the foreign predecessor that it had. */
+  readonly wish: Comeback | undefined;
+  /** Whose concurrency was taken over before the preflight. */
+  readonly adopted: number | undefined;
   readonly step:
     | { readonly kind: "locking" }
     | { readonly kind: "looking" }
     | { readonly kind: "preflight"; readonly beganAtMs: number }
-    | { readonly kind: "deciding"; readonly plan: Plan };
+    | { readonly kind: "deciding"; readonly plan: Plan }
+    | { readonly kind: "repairing"; readonly comeback: Comeback };
 }
 
 /** Another pod's successor is attached to the newest epoch, which the protocol will end. */
@@ -228,6 +261,8 @@ export interface Yielding {
   readonly sinceMs: number;
   /** It was LIVE, so this epoch's listeners are closed. */
   readonly successorLive: boolean;
+  /** A drain had begun to close them before. */
+  readonly wasDraining: boolean;
   readonly vanishedSinceMs: number | undefined;
   /** The last look heard this epoch's own admin. */
   readonly own: boolean;
@@ -240,12 +275,16 @@ export interface Superseded {
   readonly epoch: Epoch;
   readonly exit: Exit;
   readonly sinceMs: number;
+  /** A successor was seen while the epoch still lived. */
+  readonly attached: boolean;
+  /** A successor was seen since. */
   readonly verified: boolean;
   /** Until the new pod is ready: at every moment one of the two is. */
   readonly markerHeld: boolean;
   readonly vanishedSinceMs: number | undefined;
 }
 
+/** What was refused, so that the same content is not tried in a loop. */
 export interface Refused {
   readonly refusal: Refusal;
   readonly bootstrapDigest: string | undefined;
@@ -254,6 +293,7 @@ export interface Refused {
   readonly tries: number;
 }
 
+/** All that one service knows between two events. */
 export interface State {
   readonly phase: Phase;
   /** The last attempt and the last handoff that were numbered. */
@@ -284,8 +324,10 @@ export interface State {
   readonly lateAnswers: number;
 }
 
+/** Refused contents remembered. */
 export const REFUSED_KEPT = 16;
 
+/** Before the `start` event. */
 export const initialState: State = {
   phase: { kind: "idle" },
   attempts: 0,

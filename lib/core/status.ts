@@ -4,6 +4,7 @@ import type { Refusal } from "./refusal.ts";
 import type { Role } from "./fact.ts";
 import type { TriggerSource } from "./event.ts";
 
+/** One living Envoy. */
 export interface EpochStatus {
   readonly epoch: number;
   readonly attempt: number;
@@ -16,8 +17,11 @@ export interface EpochStatus {
   readonly admin: string;
   readonly ageMs: number;
   readonly liveForMs?: number;
+  /** Of a predecessor: when its successor ends it, whatever it still holds. */
+  readonly endsInMs?: number;
 }
 
+/** One service at one moment. */
 export interface ServiceStatus {
   readonly phase:
     | "idle"

@@ -7,7 +7,7 @@ import type { Draft } from "./draft.ts";
 import type { ExitCode, Role } from "./fact.ts";
 import type { Phase, Stopping } from "./state.ts";
 import type { Sighting } from "./sighting.ts";
-import { CONNECTIONS_POLL_MS, KILL_AFTER_MS, QUIET_POLLS } from "./bounds.ts";
+import { CONNECTIONS_POLL_MS, KILL_AFTER_MS, QUIET_POLLS, VERIFY_LOCK_MS } from "./bounds.ts";
 import { endChild, exited, killChild, predecessorEnded, predecessorOverdue } from "./arrive.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
 import { handoffFailed } from "./failing.ts";
@@ -16,15 +16,16 @@ import { refusal } from "./refusal.ts";
 import { dropPending } from "./triggers.ts";
 import { enterYielding } from "./yielding.ts";
 
+/** Nothing lives any more. */
 export function end(d: Draft, exitCode: ExitCode, reason: string): void {
   dropPending(d, refusal("stopping", `supervisor ends: ${reason}`));
   d.say({ kind: "ended", exitCode, reason });
   d.to({ kind: "ended", exitCode, reason });
 }
 
-type Alive = Pick<Stopping, "child" | "newest" | "predecessor">;
+type Alive = Pick<Stopping, "child" | "newest" | "predecessor" | "foreign">;
 
-const NOBODY: Alive = { child: undefined, newest: undefined, predecessor: undefined };
+const NOBODY: Alive = { child: undefined, newest: undefined, predecessor: undefined, foreign: undefined };
 
 /** What is alive when the stop begins. */
 function alive(phase: Phase): Alive {
@@ -38,7 +39,7 @@ function alive(phase: Phase): Alive {
     case "yielding":
       return { ...NOBODY, newest: phase.epoch, predecessor: phase.predecessor };
     case "serving":
-      return { ...NOBODY, newest: phase.epoch, predecessor: phase.predecessor };
+      return { ...NOBODY, newest: phase.epoch, predecessor: phase.predecessor, foreign: phase.foreign };
     case "replacing": {
       const child = "child" in phase.step ? phase.step.child : undefined;
       return { child, newest: phase.from, predecessor: phase.predecessor };
@@ -52,6 +53,7 @@ function alive(phase: Phase): Alive {
   }
 }
 
+/** SIGTERM or SIGINT, the first or one more. */
 export function stopAsked(d: Draft, source: string): void {
   const { phase } = d.state;
   if (phase.kind === "ended") return;
@@ -166,8 +168,7 @@ function terminate(d: Draft, phase: Stopping): void {
   const last = next(phase);
   if (last === undefined) return finish(d, phase);
   if (d.settings.crossPod && last.role === "newest" && phase.step.kind !== "verifying") {
-    d.to({ ...phase, step: { kind: "verifying", sinceMs: d.nowMs } });
-    return lookOut(d, last.epoch);
+    return verify(d, phase, last.epoch);
   }
   d.to({ ...phase, step: { kind: "terminating" } });
   endChild(d, last.epoch, last.role, "SIGTERM", KILL_AFTER_MS);
@@ -193,18 +194,25 @@ function drained(d: Draft, phase: Stopping, why: "quiet" | "time_over", last: Co
   d.stopTimers("drain", "connections");
   d.say({ kind: "drain_ended", epoch, connections: last?.active, why });
   // The newest is what ends the predecessor by protocol, so it must outlive it.
-  if (phase.newest !== undefined && phase.predecessor !== undefined) {
+  if (phase.newest !== undefined && (phase.predecessor !== undefined || phase.foreign !== undefined)) {
     return d.to({ ...phase, step: { kind: "awaiting_predecessor" } });
   }
   terminate(d, phase);
 }
 
+/** Every event on the way out. */
 export function stopping(d: Draft, phase: Stopping, event: Event): void {
   switch (event.kind) {
     case "child_exited":
       return childExited(d, phase, event.attempt, event.exit);
     case "sighted":
       return sighted(d, phase, event.askedAtMs, event.sighting);
+    case "handoff_lock":
+      if (phase.step.kind !== "verifying" || event.attempt !== phase.newest?.attempt) return;
+      d.to({ ...phase, step: { kind: "verifying", lockedAtMs: d.nowMs } });
+      return lookOut(d, phase.newest);
+    case "segment_repaired":
+      return d.to({ ...phase, isRepairing: false });
     case "connections":
       if (event.attempt === phase.newest?.attempt) counted(d, phase, event.connections);
       return;
@@ -240,13 +248,22 @@ function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): 
   const { newest, predecessor, step, reason, times, child } = phase;
   if (newest === undefined || child !== undefined || step.kind === "terminating") return;
   if (hasForeignSuccessor(d.state, newest, seen)) {
-    return enterYielding(d, { epoch: newest, predecessor, stop: { reason, times } });
+    const wasDraining = step.kind !== "awaiting_successor";
+    return enterYielding(d, { epoch: newest, predecessor, stop: { reason, times }, wasDraining });
   }
   if (step.kind === "verifying") {
-    if (askedAtMs >= step.sinceMs) terminate(d, phase);
+    if (step.lockedAtMs !== undefined && askedAtMs >= step.lockedAtMs) terminate(d, phase);
     return;
   }
-  if (step.kind !== "awaiting_successor") return;
+  const { foreign } = phase;
+  const isGone = foreign !== undefined &&
+    (!seen.slots.includes(foreign.epoch % 3) || d.nowMs - foreign.sinceMs >= foreign.boundMs);
+  if (isGone) {
+    const rest = { ...phase, foreign: undefined };
+    d.to(rest);
+    if (step.kind === "awaiting_predecessor" && predecessor === undefined) return terminate(d, rest);
+  }
+  if (step.kind !== "awaiting_successor" || askedAtMs < step.sinceMs) return;
   const boundMs = successorBoundMs(d);
   if (seen.handoffUnderWay !== true || d.nowMs - step.sinceMs >= boundMs) return drain(d, phase);
   if (step.told) return;
@@ -254,11 +271,24 @@ function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): 
   d.to({ ...phase, step: { ...step, told: true } });
 }
 
-/** As long as a start may take, and not so long that kubelet would cut the drain. */
+/**
+ * As long as a start may take, and not so long that kubelet would cut what follows: the drain of an epoch that stays alone, or the
+ * parent shutdown time of one whose successor comes at the last moment.
+ */
 function successorBoundMs(d: Draft): number {
-  const { liveTimeoutMs, gracePeriodMs, drainTimeMs } = d.settings;
+  const { liveTimeoutMs, gracePeriodMs, drainTimeMs, parentShutdownTimeMs } = d.settings;
   if (gracePeriodMs === 0) return liveTimeoutMs;
-  return Math.max(0, Math.min(liveTimeoutMs, gracePeriodMs - drainTimeMs - KILL_AFTER_MS));
+  const restMs = gracePeriodMs - Math.max(drainTimeMs, parentShutdownTimeMs) - KILL_AFTER_MS;
+  return Math.max(0, Math.min(liveTimeoutMs, restMs));
+}
+
+/**
+ * One last look, under handoff.lock: between it and the signal nobody can attach. Somebody who holds the lock and has not attached in
+ * all the time before is not waited for again.
+ */
+function verify(d: Draft, phase: Stopping, newest: Epoch): void {
+  d.to({ ...phase, step: { kind: "verifying", lockedAtMs: undefined } });
+  d.do({ kind: "take_handoff_lock", attempt: newest.attempt, waitMs: VERIFY_LOCK_MS });
 }
 
 /** The successor that this stop waited for has vanished: an ordinary end. */
@@ -287,7 +317,7 @@ function childExited(d: Draft, phase: Stopping, attempt: number, exit: Exit): vo
     d.say(exited(d, phase.child, exit, "child"));
     // Another supervisor's epoch may come to this base id: it must not find the flag that this child left.
     d.do({ kind: "repair_segment", attempt });
-    const rest = { ...phase, child: undefined };
+    const rest = { ...phase, child: undefined, isRepairing: true };
     d.to(rest);
     return childIsGone(d, rest);
   }

@@ -20,6 +20,7 @@ import { settle, waited } from "./settle.ts";
 import { lastLeft, stopAsked, stopping } from "./stopping.ts";
 import { accept, contentSeen, debounceOver } from "./triggers.ts";
 
+/** One step. An ended service takes no more events. */
 export function transition(state: State, event: Event, settings: Settings): Step {
   const d = new Draft(state, event.atMs, settings);
   if (state.phase.kind === "ended") return d.step();

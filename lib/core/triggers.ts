@@ -4,7 +4,7 @@
 import type { Plan } from "./epoch.ts";
 import type { Content, Subject, Trigger } from "./event.ts";
 import type { Draft } from "./draft.ts";
-import type { Pending, State } from "./state.ts";
+import type { Pending, Refused, State } from "./state.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
 const SUBJECTS: readonly Subject[] = ["bootstrap", "binary"];
@@ -60,10 +60,11 @@ export function unchanged(state: State): boolean {
 }
 
 /** The watched content that was refused already, and why. */
-export function refusedBefore(state: State, bootstrapDigest: string, binaryDigest: string) {
+export function refusedBefore(state: State, bootstrapDigest: string, binaryDigest: string): Refused | undefined {
   return state.refused.find((r) => r.bootstrapDigest === bootstrapDigest && r.binaryDigest === binaryDigest);
 }
 
+/** A watched path holds something else, or can't be used: told, and debounced where it is a change. */
 export function contentSeen(d: Draft, subject: Subject, content: Content, jitter: number): void {
   const before = d.state.seen[subject];
   d.set({ seen: { ...d.state.seen, [subject]: content }, seenChangedAtMs: d.nowMs });
@@ -106,6 +107,7 @@ export function catchUp(d: Draft): void {
   d.timer("debounce", d.settings.debounceMs);
 }
 
+/** The content has rested, or never does: one trigger for each subject that differs now. */
 export function debounceOver(d: Draft): void {
   const debouncing = d.state.debouncing;
   if (debouncing === undefined) return;
@@ -143,6 +145,7 @@ export function dropPending(d: Draft, why: Refusal): void {
   d.say({ kind: "trigger_dropped", source: sources[0] ?? "signal", requests, refusal: why });
 }
 
+/** Takes a wish in: the first one waits for its turn, later ones join it. */
 export function accept(d: Draft, trigger: Trigger): void {
   const { phase, pending } = d.state;
   if (phase.kind === "stopping" || phase.kind === "ended") {
@@ -153,6 +156,11 @@ export function accept(d: Draft, trigger: Trigger): void {
       refusal: refusal("stopping", "supervisor is stopping, no new epoch is started"),
     });
     return;
+  }
+  if (phase.kind === "yielding" || phase.kind === "superseded") {
+    // It sees the same files, or is asked in the same way.
+    const why = refusal("superseded", `epoch ${phase.epoch.number + 1} of another supervisor takes over`);
+    return d.say({ kind: "trigger_dropped", source: trigger.source, requests: trigger.requests, refusal: why });
   }
   // Whoever asks anew takes over from epochd's own plan to try again.
   if (trigger.source !== "retry") {

@@ -6,6 +6,7 @@ import type { Phase, State } from "./state.ts";
 import type { EpochStatus, ServiceStatus } from "./status.ts";
 import { isReady } from "./ready.ts";
 
+/** The status at `nowMs`, a time of the clock that the events had. */
 export function view(state: State, nowMs: number): ServiceStatus {
   const { phase, pending } = state;
   const step = stepOf(phase);
@@ -15,7 +16,7 @@ export function view(state: State, nowMs: number): ServiceStatus {
     ...(step === undefined ? {} : { step }),
     ready: isReady(state),
     ...(note === undefined ? {} : { note }),
-    epochs: epochsOf(state).map(([child, role]) => epochStatus(child, role, nowMs)),
+    epochs: epochStatuses(state, nowMs),
     handoffs: state.handoffs,
     ...(pending === undefined ? {} : { waiting: { sources: pending.sources, forMs: nowMs - pending.sinceMs } }),
     refused: state.refused.map(({ refusal, bootstrapDigest, binaryDigest, atMs }) => ({
@@ -115,6 +116,18 @@ function drains(of: Epoch | undefined): readonly (readonly [Epoch, Role])[] {
   return of === undefined ? [] : [[of, "predecessor"]];
 }
 
+function epochStatuses(state: State, nowMs: number): readonly EpochStatus[] {
+  const all = epochsOf(state);
+  const serving = all.find(([child, role]) => role === "newest" && "liveAtMs" in child)?.[0];
+  const shutdownMs = serving?.plan.parentShutdownTimeMs;
+  // It is its successor's flag that counts, from the moment that one was LIVE.
+  const endsInMs = shutdownMs === undefined ? undefined : (serving as Epoch).liveAtMs + shutdownMs - nowMs;
+  return all.map(([child, role]) => ({
+    ...epochStatus(child, role, nowMs),
+    ...(role === "predecessor" && endsInMs !== undefined ? { endsInMs: Math.max(0, endsInMs) } : {}),
+  }));
+}
+
 function epochStatus(child: Child | Epoch, role: Role, nowMs: number): EpochStatus {
   const { plan } = child;
   return {
@@ -135,6 +148,7 @@ export function shortVersion(version: string): string {
   return version.split("/")[1] ?? version;
 }
 
+/** `127.0.0.1:9901`, `[::1]:9901` or `unix:/path`. */
 export function adminText(admin: AdminAddress): string {
   if (admin.kind === "unix") return `unix:${admin.path}`;
   return admin.host.includes(":") ? `[${admin.host}]:${admin.port}` : `${admin.host}:${admin.port}`;

@@ -5,20 +5,22 @@ import type { Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Epoch, Exit } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
-import type { Predecessor, Superseded, Yielding } from "./state.ts";
-import { LOOK_MS, READY_HANDOVER_MS, VANISHED_MS } from "./bounds.ts";
+import type { Superseded, Yielding } from "./state.ts";
+import { LOOK_MS, READY_BY_BEAT_MS, READY_HANDOVER_MS, VANISHED_LIVE_MS, VANISHED_MS } from "./bounds.ts";
 import { enterServing, exited, predecessorEnded } from "./arrive.ts";
 import { begin, newestDied } from "./comeback.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
 import { beginDetecting } from "./detecting.ts";
 import { planRecovery, tellRepair } from "./failing.ts";
+import { BEAT_AHEAD_MS, BEAT_TOO_OLD_MS } from "./predecessor.ts";
 import { refusal } from "./refusal.ts";
 import { end, resumeStop } from "./stopping.ts";
-import { dropPending } from "./triggers.ts";
+import { catchUp, dropPending } from "./triggers.ts";
 
+/** Another pod's successor is attached: nothing of this generation is signalled any more. */
 export function enterYielding(
   d: Draft,
-  from: { readonly epoch: Epoch; readonly predecessor: Predecessor | undefined; readonly stop: Yielding["stop"] },
+  from: Pick<Yielding, "epoch" | "predecessor" | "stop"> & { readonly wasDraining?: boolean },
 ): void {
   const to = from.epoch.number + 1;
   dropPending(d, refusal("superseded", `epoch ${to} of another supervisor takes over from epoch ${from.epoch.number}`));
@@ -30,6 +32,7 @@ export function enterYielding(
     ...from,
     sinceMs: d.nowMs,
     successorLive: false,
+    wasDraining: from.wasDraining === true,
     vanishedSinceMs: undefined,
     own: false,
     mending: undefined,
@@ -37,6 +40,7 @@ export function enterYielding(
   d.timer("look", LOOK_MS);
 }
 
+/** Every event while another pod's successor takes over. */
 export function yielding(d: Draft, phase: Yielding, event: Event): void {
   switch (event.kind) {
     case "child_exited":
@@ -57,7 +61,7 @@ export function yielding(d: Draft, phase: Yielding, event: Event): void {
       tellRepair(d, event.outcome);
       return back(d, phase);
     case "timer":
-      if (event.name === "look") lookOut(d, phase.epoch);
+      if (event.name === "look") lookOut(d, phase.epoch, "ask");
       return;
     default:
       return;
@@ -66,9 +70,8 @@ export function yielding(d: Draft, phase: Yielding, event: Event): void {
 
 function sighted(d: Draft, phase: Yielding, seen: Sighting): void {
   const { epoch } = phase;
-  const published = seen.owner !== undefined && !seen.mine && seen.owner.epoch > epoch.number;
   const answers = seen.identity?.state === "LIVE" && seen.identity.epoch > epoch.number;
-  const successorLive = phase.successorLive || published || answers;
+  const successorLive = phase.successorLive || answers || isPublished(epoch, seen) || isBeating(epoch, seen);
   if (hasForeignSuccessor(d.state, epoch, seen) || seen.handoffUnderWay === true) {
     return d.to({ ...phase, successorLive, vanishedSinceMs: undefined });
   }
@@ -77,7 +80,7 @@ function sighted(d: Draft, phase: Yielding, seen: Sighting): void {
   const own = seen.identity?.epoch === epoch.number;
   d.to({ ...phase, successorLive, vanishedSinceMs, own });
   // Its supervisor is given the time to start it again.
-  if (d.nowMs - vanishedSinceMs < VANISHED_MS) return;
+  if (d.nowMs - vanishedSinceMs < (successorLive ? VANISHED_LIVE_MS : VANISHED_MS)) return;
   d.say({ kind: "successor_vanished", epoch: epoch.number + 1, wasLive: successorLive });
   d.to({ ...phase, successorLive, vanishedSinceMs, own, mending: "locking" });
   d.do({ kind: "take_handoff_lock", attempt: epoch.attempt, waitMs: 0 });
@@ -95,6 +98,8 @@ function back(d: Draft, phase: Yielding): void {
         ? { kind: "answering" }
         : { kind: "admin_lost", sinceMs: d.nowMs, recoveries: 0, unwellSinceMs: undefined },
     });
+    // Edited while the successor was on its way with that edit.
+    catchUp(d);
     return planRecovery(d);
   }
   const handoff = {
@@ -120,11 +125,11 @@ function back(d: Draft, phase: Yielding): void {
 
 function ended(d: Draft, phase: Yielding, exit: Exit): void {
   d.say(exited(d, phase.epoch, exit, "predecessor"));
-  supersede(d, phase.epoch, exit, phase.stop);
+  supersede(d, phase.epoch, exit, phase.stop, true);
 }
 
-/** The newest exited by itself: by protocol, if a successor is there to see; the next look tells. */
-export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["stop"]): void {
+/** The newest exited by itself: by protocol, if a successor is there to see; the next look tells. `attached`: one was seen before. */
+export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["stop"], attached: boolean): void {
   d.stopTimers("watchdog", "poll", "deadline", "retry", "backoff", "kill");
   if (stop !== undefined) return end(d, 0, stop.reason);
   d.to({
@@ -132,21 +137,24 @@ export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["st
     epoch,
     exit,
     sinceMs: d.nowMs,
+    attached,
     verified: false,
     markerHeld: true,
     vanishedSinceMs: undefined,
   });
-  d.do({ kind: "look", admin: epoch.plan.admin, probeLock: true });
-  d.timer("look", LOOK_MS);
+  lookOut(d, epoch);
 }
 
+/** Every event after another pod's successor has taken over. */
 export function superseded(d: Draft, phase: Superseded, event: Event): void {
   if (event.kind === "timer" && event.name === "look") return lookOut(d, phase.epoch);
-  if (event.kind !== "sighted") return;
+  if (event.kind !== "sighted" || event.askedAtMs < phase.sinceMs) return;
   const seen = event.sighting;
   const { epoch } = phase;
   const isThere = seen.slots.length > 0 || seen.handoffUnderWay === true;
   if (!phase.verified) {
+    // A successor that gets SIGTERM ends its parent together with itself (1.38.3 to 1.40.0): nobody is left.
+    if (!isThere && phase.attached) return afresh(d, epoch);
     if (!isThere) return newestDied(d, epoch, phase.exit, undefined);
     const policy = d.settings.whenSuperseded;
     d.say({ kind: "superseded", epoch: epoch.number, successor: epoch.number + 1, policy });
@@ -154,13 +162,30 @@ export function superseded(d: Draft, phase: Superseded, event: Event): void {
     // Outside pods nobody would start this supervisor again.
     if (policy === "exit") return end(d, 0, `succeeded by epoch ${epoch.number + 1} of another supervisor`);
   }
-  const isReady = seen.owner !== undefined && !seen.mine && seen.owner.ready && seen.owner.epoch > epoch.number;
+  const isReady = isPublished(epoch, seen)
+    ? seen.owner?.ready === true
+    : isBeating(epoch, seen) && d.nowMs - phase.sinceMs >= READY_BY_BEAT_MS;
   const markerHeld = phase.markerHeld && !isReady && d.nowMs - phase.sinceMs < READY_HANDOVER_MS;
   if (isThere) return d.to({ ...phase, verified: true, markerHeld, vanishedSinceMs: undefined });
   const vanishedSinceMs = phase.vanishedSinceMs ?? d.nowMs;
-  if (d.nowMs - vanishedSinceMs < VANISHED_MS) {
+  if (d.nowMs - vanishedSinceMs < VANISHED_LIVE_MS) {
     return d.to({ ...phase, verified: true, markerHeld: false, vanishedSinceMs });
   }
+  afresh(d, epoch);
+}
+
+function afresh(d: Draft, epoch: Epoch): void {
   d.say({ kind: "successor_vanished", epoch: epoch.number + 1, wasLive: true });
   beginDetecting(d, 0);
+}
+
+/** Another supervisor says in owner.json that it serves as a later epoch. */
+function isPublished(epoch: Epoch, { owner, mine, sameBoot }: Sighting): boolean {
+  return owner !== undefined && !mine && sameBoot === true && owner.epoch > epoch.number;
+}
+
+/** The Go supervisor of this design has no owner.json. */
+function isBeating(epoch: Epoch, { heartbeat }: Sighting): boolean {
+  return heartbeat.kind === "beat" && heartbeat.epoch > epoch.number && heartbeat.ageMs <= BEAT_TOO_OLD_MS &&
+    heartbeat.ageMs >= -BEAT_AHEAD_MS;
 }

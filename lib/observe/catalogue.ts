@@ -273,6 +273,14 @@ export const catalogue: Rows<Fact> = {
     message: (fact) =>
       `epoch ${fact.epoch} of the other supervisor has ended after a drain of ${showMs(fact.drainedMs)}`,
   },
+  foreign_lost: {
+    level: "error",
+    fields: { epoch: "number", drainedMs: "ms" },
+    message: (fact) =>
+      `epoch ${fact.epoch} of the other supervisor ended ${
+        showMs(fact.drainedMs)
+      } into its drain, before it was told to: its successor will abort in about 10 s and be started again`,
+  },
   foreign_overdue: {
     level: "error",
     fields: { epoch: "number", boundMs: "ms" },

@@ -1,135 +1,191 @@
-// Owns: the ledger: one JSON line a handoff, from its beginning to the end of its predecessor. Must not: decide what a handoff is.
+// Owns: what a handoff was, from its beginning to the end of its predecessor, built from facts. Must not: write, ask, or decide
+// what a handoff is.
 
-import { join } from "node:path";
 import type { TriggerSource } from "../core/event.ts";
-import type { Refusal } from "../core/refusal.ts";
+import type { Fact } from "../core/fact.ts";
+import { type Refusal, refusal } from "../core/refusal.ts";
 import type { RecordedFact } from "./record.ts";
+import { envoyVersion, showExit } from "./words.ts";
 
-/** A finished handoff. Times are milliseconds; `beganAt` is ISO 8601. */
+/** Times are milliseconds; `beganAt` is ISO 8601. */
 export interface LedgerEntry {
   readonly service: string;
-  readonly handoff: number;
+  /** Counted from 1 by each supervisor; absent where another pod's epoch was joined. */
+  readonly handoff?: number;
   readonly from: number;
   readonly to: number;
-  readonly source: TriggerSource;
+  /** `join`: this supervisor began by taking over from another pod's. */
+  readonly source: TriggerSource | "join";
   readonly requests: readonly string[];
+  /** The client of the API, the signal or the watched file behind it. */
+  readonly who?: string;
   readonly beganAt: string;
-  readonly outcome: "done" | "failed" | "cut_short";
+  readonly outcome: "under_way" | "done" | "failed" | "cut_short";
   readonly refusal?: Refusal;
   readonly bootstrapDigest?: string;
   readonly binaryDigest?: string;
+  /** Of the predecessor and the successor. */
+  readonly fromVersion?: string;
   readonly envoyVersion?: string;
   readonly preflightMs?: number;
   readonly startMs?: number;
   readonly liveMs?: number;
   readonly drainMs?: number;
+  /** Of the predecessor when the drain began; at its end, as Envoy told it last (up to its stats_flush_interval before). */
+  readonly connectionsAtDrain?: number;
+  readonly connectionsAtEnd?: number;
+  /** Which supervisor wrote it. */
+  readonly pid?: number;
 }
 
-type Open = { -readonly [K in keyof LedgerEntry]?: LedgerEntry[K] } & Pick<LedgerEntry, "service" | "handoff">;
+export type OpenEntry = { -readonly [K in keyof LedgerEntry]: LedgerEntry[K] };
 
-/** Builds entries from facts; what is still open when the supervisor ends was cut short. */
+/** What a fact did to an entry. */
+export interface Taken {
+  readonly kind: "began" | "live" | "ended";
+  readonly entry: OpenEntry;
+}
+
 export class LedgerBook {
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenEntry>();
+  /** Of the epoch that became LIVE last, by service. */
+  readonly #versions = new Map<string, string>();
 
-  /** The entry that this fact has finished. */
-  take({ service, wallMs, fact }: RecordedFact): LedgerEntry | undefined {
-    if (fact.kind === "handoff_began") {
-      const { handoff, from, to, source, requests } = fact;
-      const beganAt = new Date(wallMs).toISOString();
-      this.#open.set(`${service} ${handoff}`, { service, handoff, from, to, source, requests, beganAt });
-      return undefined;
-    }
-    if (fact.kind === "handoff_live" || fact.kind === "handoff_done" || fact.kind === "handoff_failed") {
-      const key = `${service} ${fact.handoff}`;
-      const open = this.#open.get(key);
-      if (open === undefined) return undefined;
-      if (fact.kind === "handoff_live") {
-        open.liveMs = fact.tookMs;
-        return undefined;
+  /** Every entry that this fact has begun, changed for good or ended. */
+  take(record: RecordedFact): readonly Taken[] {
+    const { service, fact } = record;
+    switch (fact.kind) {
+      case "handoff_began": {
+        const { handoff, from, to, source, requests } = fact;
+        return [this.#begin(record, { handoff, from, to, source, requests })];
       }
-      this.#open.delete(key);
-      return fact.kind === "handoff_done"
-        ? finish(open, { outcome: "done", drainMs: fact.drainedMs })
-        : finish(open, { outcome: "failed", refusal: fact.refusal });
+      case "handoff_live": {
+        const entry = this.#find(service, fact.handoff);
+        if (entry === undefined) return [];
+        entry.liveMs = tenths(fact.tookMs);
+        return [{ kind: "live", entry }];
+      }
+      case "handoff_done":
+        return this.#end(this.#find(service, fact.handoff), { outcome: "done", drainMs: tenths(fact.drainedMs) });
+      case "handoff_failed":
+        return this.#end(this.#find(service, fact.handoff), { outcome: "failed", refusal: fact.refusal });
+      case "ended":
+        // What still drains ends without anybody seeing it.
+        return this.#of(service).flatMap((entry) => this.#end(entry, { outcome: "cut_short" }));
+      case "epoch_live":
+        return this.#live(service, fact);
+      default:
+        return this.#ofPods(record) ?? this.#details(service, fact);
     }
-    const newest = this.#newest(service);
-    if (newest === undefined || newest.liveMs !== undefined) return undefined;
-    if (fact.kind === "preflight_passed") {
-      newest.preflightMs = fact.tookMs;
-      newest.bootstrapDigest = fact.bootstrapDigest;
-      newest.binaryDigest = fact.binaryDigest;
-    } else if (fact.kind === "preflight_refused") newest.preflightMs = fact.tookMs;
-    else if (fact.kind === "epoch_live") {
-      newest.startMs = fact.tookMs;
-      newest.envoyVersion = fact.version;
-    }
-    return undefined;
   }
 
+  /** What is under way, newest first. */
+  open(): readonly LedgerEntry[] {
+    return [...this.#open.values()].reverse();
+  }
+
+  /** The end of the supervisor. */
   cutShort(): readonly LedgerEntry[] {
-    const entries = [...this.#open.values()].map((open) => finish(open, { outcome: "cut_short" }));
-    this.#open.clear();
-    return entries;
+    const all = [...this.#open.values()];
+    return all.flatMap((entry) => this.#end(entry, { outcome: "cut_short" })).map(({ entry }) => entry);
   }
 
-  #newest(service: string): Open | undefined {
-    return [...this.#open.values()].filter((open) => open.service === service).at(-1);
-  }
-}
-
-function finish(open: Open, end: Partial<LedgerEntry> & Pick<LedgerEntry, "outcome">): LedgerEntry {
-  return { ...open, ...end } as LedgerEntry;
-}
-
-export interface LedgerFileOptions {
-  readonly directory: string;
-  /** A full file becomes `handoffs.1.jsonl`; the one before it goes. */
-  readonly maxBytes?: number;
-  readonly problem: (problem: string) => void;
-}
-
-const DEFAULT_MAX_BYTES = 1_048_576;
-
-/** `handoffs.jsonl`: appended one line at a time, in order, rotated by size; a full disk costs lines, never a handoff. */
-export class LedgerFile {
-  readonly #path: string;
-  readonly #older: string;
-  #turn: Promise<void> = Promise.resolve();
-  #told = false;
-
-  constructor(private readonly options: LedgerFileOptions) {
-    this.#path = join(options.directory, "handoffs.jsonl");
-    this.#older = join(options.directory, "handoffs.1.jsonl");
+  #begin(
+    { service, wallMs }: RecordedFact,
+    rest: Pick<OpenEntry, "from" | "to" | "source" | "requests"> & { readonly handoff?: number },
+  ): Taken {
+    const fromVersion = this.#versions.get(service);
+    const entry: OpenEntry = {
+      service,
+      ...rest,
+      beganAt: new Date(wallMs).toISOString(),
+      outcome: "under_way",
+      ...(fromVersion === undefined ? {} : { fromVersion }),
+    };
+    this.#open.set(keyOf(service, rest.handoff), entry);
+    return { kind: "began", entry };
   }
 
-  append(entry: LedgerEntry): Promise<void> {
-    return this.#turn = this.#turn.then(() => this.#write(entry));
+  #live(service: string, fact: Extract<Fact, { kind: "epoch_live" }>): readonly Taken[] {
+    const version = envoyVersion(fact.version);
+    const entry = this.#starting(service);
+    this.#versions.set(service, version);
+    if (entry === undefined) return [];
+    entry.startMs = tenths(fact.tookMs);
+    entry.envoyVersion = version;
+    if (entry.source !== "join") return [];
+    entry.liveMs = entry.startMs;
+    return [{ kind: "live", entry }];
   }
 
-  /** Newest first, at most `limit`; lines that a crash cut off are passed over. */
-  async read(limit: number): Promise<readonly LedgerEntry[]> {
-    const texts = await Promise.all([this.#older, this.#path].map((path) => Deno.readTextFile(path).catch(() => "")));
-    return texts.join("").split("\n").flatMap(parseLine).slice(-limit).reverse();
-  }
-
-  async #write(entry: LedgerEntry): Promise<void> {
-    try {
-      const size = await Deno.stat(this.#path).then((info) => info.size, () => 0);
-      if (size >= (this.options.maxBytes ?? DEFAULT_MAX_BYTES)) await Deno.rename(this.#path, this.#older);
-      await Deno.writeTextFile(this.#path, `${JSON.stringify(entry)}\n`, { append: true, mode: 0o600 });
-      this.#told = false;
-    } catch (error) {
-      if (this.#told) return;
-      this.#told = true;
-      this.options.problem(`append to ${this.#path}: ${error instanceof Error ? error.message : error}`);
+  /** Another pod's epoch is joined: the same story, told by other facts. */
+  #ofPods(record: RecordedFact): readonly Taken[] | undefined {
+    const { service, fact } = record;
+    const entry = this.#find(service, undefined);
+    if (fact.kind === "start_began") {
+      const before = this.#end(entry, { outcome: "cut_short" });
+      if (fact.cause !== "join") return before;
+      return [...before, this.#begin(record, { from: fact.epoch - 1, to: fact.epoch, source: "join", requests: [] })];
+    }
+    if (entry === undefined) return undefined;
+    switch (fact.kind) {
+      case "foreign_ended":
+        return this.#end(entry, { outcome: "done", drainMs: tenths(fact.drainedMs) });
+      case "foreign_lost":
+        return this.#end(entry, { outcome: "cut_short", drainMs: tenths(fact.drainedMs) });
+      case "foreign_overdue":
+        return this.#end(entry, { outcome: "cut_short" });
+      case "preflight_refused":
+        if (entry.liveMs !== undefined) return undefined;
+        return this.#end(entry, { outcome: "failed", refusal: fact.refusal, preflightMs: tenths(fact.tookMs) });
+      case "epoch_exited":
+        if (fact.role !== "child" || entry.liveMs !== undefined) return undefined;
+        return this.#end(entry, {
+          outcome: "failed",
+          refusal: refusal("child_died", `epoch ${fact.epoch} died before it was LIVE: ${showExit(fact.exit)}`),
+        });
+      default:
+        return undefined;
     }
   }
-}
 
-function parseLine(line: string): LedgerEntry[] {
-  try {
-    return line === "" ? [] : [JSON.parse(line)];
-  } catch {
+  #details(service: string, fact: Fact): readonly Taken[] {
+    const entry = this.#starting(service);
+    if (entry === undefined) return [];
+    if (fact.kind === "preflight_passed") {
+      entry.preflightMs = tenths(fact.tookMs);
+      entry.bootstrapDigest = fact.bootstrapDigest;
+      entry.binaryDigest = fact.binaryDigest;
+    } else if (fact.kind === "preflight_refused") entry.preflightMs = tenths(fact.tookMs);
     return [];
   }
+
+  #end(entry: OpenEntry | undefined, end: Partial<LedgerEntry>): readonly Taken[] {
+    if (entry === undefined) return [];
+    this.#open.delete(keyOf(entry.service, entry.handoff));
+    return [{ kind: "ended", entry: Object.assign(entry, end) }];
+  }
+
+  #find(service: string, handoff: number | undefined): OpenEntry | undefined {
+    return this.#open.get(keyOf(service, handoff));
+  }
+
+  #of(service: string): readonly OpenEntry[] {
+    return [...this.#open.values()].filter((entry) => entry.service === service);
+  }
+
+  /** The one whose successor is not LIVE yet. */
+  #starting(service: string): OpenEntry | undefined {
+    const newest = this.#of(service).at(-1);
+    return newest?.liveMs === undefined ? newest : undefined;
+  }
+}
+
+function keyOf(service: string, handoff: number | undefined): string {
+  return `${service} ${handoff ?? "join"}`;
+}
+
+/** Clocks count in nanoseconds; a tenth of a millisecond is what a reader can use. */
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
 }

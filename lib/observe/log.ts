@@ -14,6 +14,8 @@ export interface Log {
   shell(fact: ShellFact): void;
   /** From the next line on. */
   use(options: LineOptions & { readonly level: Level }): void;
+  /** Since the start: lines that stderr took too slowly, or not at all. */
+  droppedLines(): number;
   /** Resolves when all is written, or after `boundMs`. */
   flush(boundMs: number): Promise<void>;
 }
@@ -58,6 +60,7 @@ export function openLog(options: LogOptions): Log {
     fact: (record) => put(record.fact, record.wallMs, record.service),
     shell: (fact) => put(fact, wallMs()),
     use: (next) => void ({ level, form, colour } = next),
+    droppedLines: () => queue.droppedLines,
     flush: (boundMs) => queue.flush(boundMs),
   };
 }
@@ -72,6 +75,7 @@ class WriteQueue {
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #dropped = 0;
+  droppedLines = 0;
   #idle: Promise<void> | undefined;
 
   constructor(
@@ -88,6 +92,7 @@ class WriteQueue {
     const bytes = encoder.encode(line);
     if (this.#waitingBytes + bytes.length > this.#limitBytes) {
       this.#dropped++;
+      this.droppedLines++;
       return;
     }
     this.#waiting.push(bytes);
@@ -113,7 +118,11 @@ class WriteQueue {
       this.#dropped = 0;
       ok = await this.#writeAll(joined(lines));
       // A stderr that is gone may come back (a log shipper that restarts): what it missed is told then.
-      if (!ok) this.#dropped += lines.length - (dropped > 0 ? 1 : 0) + dropped;
+      if (!ok) {
+        const own = lines.length - (dropped > 0 ? 1 : 0);
+        this.#dropped += own + dropped;
+        this.droppedLines += own;
+      }
       // Only now: what is being written takes up room too, so that a blocked stderr holds one queue, not two.
       this.#waitingBytes = this.#waiting.reduce((sum, bytes) => sum + bytes.length, 0);
     }

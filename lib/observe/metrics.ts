@@ -1,90 +1,139 @@
 // Owns: what the facts of all services add up to, as Prometheus metrics. Must not: decide, or count anything that is no fact.
+// Loads prom-client: import it lazily.
 
 import client from "prom-client";
+import type { TriggerSource } from "../core/event.ts";
+import type { Fact, Role } from "../core/fact.ts";
 import type { ServiceStatus } from "../core/status.ts";
-import type { Fact } from "../core/fact.ts";
 import { addProcessMetrics } from "./process_metrics.ts";
 import type { RecordedFact } from "./record.ts";
+import type { ApiRequest } from "./observed.ts";
 import { runtime, version } from "./version.ts";
 
 /** Seconds: a start takes 0.05 s to a minute, a drain up to its parent shutdown time. */
 const START_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const DRAIN_BUCKETS = [0.5, 1, 5, 10, 20, 30, 45, 60, 120, 300, 600];
 
+const SOURCES: readonly TriggerSource[] = [
+  "signal",
+  "bootstrap",
+  "binary",
+  "config",
+  "api",
+  "recovery",
+  "rollback",
+  "retry",
+];
+const ROLES: readonly Role[] = ["child", "newest", "predecessor"];
+const PHASES: readonly ServiceStatus["phase"][] = [
+  "idle",
+  "starting",
+  "serving",
+  "replacing",
+  "pausing",
+  "stopping",
+  "detecting",
+  "yielding",
+  "superseded",
+  "ended",
+];
+
+export interface MetricsSources {
+  /** What is so now, asked at each scrape. */
+  readonly status: () => Readonly<Record<string, ServiceStatus>>;
+  readonly droppedLogLines: () => number;
+}
+
 export class Metrics {
   readonly registry = new client.Registry();
-  readonly #handoffs = this.#counter("epochd_handoffs_total", "Handoffs by outcome", ["service", "source", "result"]);
-  readonly #triggers = this.#counter("epochd_triggers_total", "Wishes for a new epoch", [
+  readonly #handoffs = this.#counter("epochd_handoffs_total", "Handoffs by source and result: live or failed", [
     "service",
     "source",
-    "answer",
-  ]);
-  readonly #refusals = this.#counter("epochd_refusals_total", "What was refused, by name", ["service", "reason"]);
-  readonly #exits = this.#counter("epochd_child_exits_total", "Ended Envoys", ["service", "role", "how"]);
-  readonly #spawns = this.#counter("epochd_epochs_spawned_total", "Envoys started", ["service"]);
-  readonly #repairs = this.#counter("epochd_segment_repairs_total", "Looks at the shared flag after a failed child", [
-    "service",
     "result",
   ]);
-  readonly #watches = this.#counter("epochd_watch_changes_total", "Watches begun, lost and won back", [
+  readonly #triggers = this.#counter(
+    "epochd_triggers_total",
+    "Wishes for a new epoch by source, and whether they were accepted, joined to one that waits (coalesced) or dropped",
+    ["service", "source", "answer"],
+  );
+  readonly #refusals = this.#counter("epochd_refusals_total", "What was refused, by the name of the refusal", [
     "service",
-    "subject",
-    "mode",
+    "reason",
   ]);
-  readonly #markers = this.#counter("epochd_marker_failures_total", "Ready marker could not be written", ["service"]);
+  readonly #exits = this.#counter(
+    "epochd_child_exits_total",
+    "Ended Envoys by the role they had and how they ended: clean (exit code 0), failed, or the name of a signal",
+    ["service", "role", "how"],
+  );
+  readonly #deaths = this.#counter("epochd_newest_deaths_total", "Serving epochs that died, by what epochd did then", [
+    "service",
+    "answer",
+  ]);
+  readonly #spawns = this.#counter("epochd_epochs_spawned_total", "Envoys started", ["service"]);
+  readonly #repairs = this.#counter(
+    "epochd_segment_repairs_total",
+    "Looks at the shared segment after a failed child: clean, cleared (the flag was left set) or failed",
+    ["service", "result"],
+  );
+  readonly #watches = this.#counter(
+    "epochd_watch_changes_total",
+    "Watches begun, lost and won back, by the mode they got",
+    [
+      "service",
+      "subject",
+      "mode",
+    ],
+  );
+  readonly #markers = this.#counter("epochd_marker_failures_total", "Times the ready marker could not be written", [
+    "service",
+  ]);
   readonly #late = this.#counter("epochd_late_answers_total", "Answers that nobody waited for any more", ["service"]);
   readonly #hung = this.#counter("epochd_epoch_hangs_total", "Times the serving epoch fell silent", ["service"]);
-  readonly #live = this.#histogram("epochd_epoch_start_seconds", "From spawn to LIVE", START_BUCKETS);
+  readonly #requests = this.#counter("epochd_api_requests_total", "Requests to epochd's own API", [
+    "route",
+    "method",
+    "code",
+  ]);
+  readonly #live = this.#histogram("epochd_epoch_start_seconds", "From the spawn of an Envoy to LIVE", START_BUCKETS);
   readonly #preflight = this.#histogram("epochd_preflight_seconds", "Checks before a fork", START_BUCKETS);
   readonly #handoff = this.#histogram("epochd_handoff_seconds", "From a handoff's turn to LIVE", START_BUCKETS);
   readonly #drain = this.#histogram("epochd_drain_seconds", "From LIVE to the end of the predecessor", DRAIN_BUCKETS);
-  readonly #gap = this.#histogram("epochd_service_gap_seconds", "Time in which nobody accepted", START_BUCKETS);
-  readonly #sources = new Map<string, string>();
+  readonly #gap = this.#histogram(
+    "epochd_service_gap_seconds",
+    "Time in which nobody accepted connections",
+    START_BUCKETS,
+  );
+  readonly #sources = new Map<string, TriggerSource>();
+  readonly #known = new Set<string>();
 
-  /** `status`: what is so now, asked at each scrape. */
-  constructor(status: () => Readonly<Record<string, ServiceStatus>>) {
-    const gauge = (name: string, help: string, labels: readonly string[], collect: (metric: client.Gauge) => void) =>
-      new client.Gauge({
-        name,
-        help,
-        labelNames: [...labels],
-        registers: [this.registry],
-        collect() {
-          this.reset();
-          collect(this);
-        },
-      });
-    new client.Gauge({
-      name: "epochd_build_info",
-      help: "Always 1; what runs",
-      labelNames: ["version", "runtime"],
+  constructor(private readonly asked: MetricsSources) {
+    this.#info();
+    this.#gauges();
+    const { droppedLogLines } = asked;
+    new client.Counter({
+      name: "epochd_log_lines_dropped_total",
+      help: "Lines of epochd's own log that stderr took too slowly, or not at all",
       registers: [this.registry],
-    }).set({ version, runtime }, 1);
-    gauge("epochd_ready", "1 while traffic is served", ["service"], (metric) => {
-      for (const [service, { ready }] of Object.entries(status())) metric.set({ service }, ready ? 1 : 0);
-    });
-    gauge("epochd_epoch", "Number of the newest serving epoch", ["service", "envoy_version"], (metric) => {
-      for (const [service, { epochs }] of Object.entries(status())) {
-        const newest = epochs.find(({ role }) => role === "newest");
-        if (newest !== undefined) metric.set({ service, envoy_version: newest.version ?? "" }, newest.epoch);
-      }
-    });
-    gauge("epochd_epochs", "Living Envoys by role", ["service", "role"], (metric) => {
-      for (const [service, { epochs }] of Object.entries(status())) {
-        for (const role of ["child", "newest", "predecessor"]) {
-          metric.set({ service, role }, epochs.filter((epoch) => epoch.role === role).length);
-        }
-      }
+      collect() {
+        this.reset();
+        this.inc(droppedLogLines());
+      },
     });
     addProcessMetrics(this.registry);
   }
 
-  /** The text of a scrape; see `contentType` of the registry. */
-  text(): Promise<string> {
-    return this.registry.metrics();
+  /** The text of a scrape. */
+  async text(): Promise<{ readonly text: string; readonly type: string }> {
+    for (const service of Object.keys(this.asked.status())) this.#begin(service);
+    return { text: await this.registry.metrics(), type: this.registry.contentType };
+  }
+
+  countRequest({ route, method, code }: ApiRequest): void {
+    this.#requests.inc({ route, method, code: String(code) });
   }
 
   readonly observe = ({ service, fact }: RecordedFact): void => {
+    this.#begin(service);
     switch (fact.kind) {
       case "trigger_accepted":
         return this.#triggers.inc({ service, source: fact.source, answer: "accepted" });
@@ -104,6 +153,8 @@ export class Metrics {
         return this.#live.observe({ service }, fact.tookMs / 1000);
       case "epoch_exited":
         return this.#exits.inc({ service, role: fact.role, how: howOf(fact) });
+      case "newest_died":
+        return this.#deaths.inc({ service, answer: fact.answer });
       case "epoch_hung":
         return this.#hung.inc({ service });
       case "segment_repaired":
@@ -144,6 +195,78 @@ export class Metrics {
         this.#refusals.inc({ service, reason: fact.refusal.name });
         return this.#handoffs.inc({ service, source, result: "failed" });
     }
+  }
+
+  /** Zero before the first: `increase()` sees the step from 0 to 1 only where the 0 was scraped. */
+  #begin(service: string): void {
+    if (this.#known.has(service)) return;
+    this.#known.add(service);
+    for (const source of SOURCES) {
+      for (const result of ["live", "failed"]) this.#handoffs.inc({ service, source, result }, 0);
+      for (const answer of ["accepted", "coalesced", "dropped"]) this.#triggers.inc({ service, source, answer }, 0);
+    }
+    for (const result of ["clean", "cleared", "failed"]) this.#repairs.inc({ service, result }, 0);
+    for (const answer of ["exit", "restart", "revival", "budget_used_up", "rollback"]) {
+      this.#deaths.inc({ service, answer }, 0);
+    }
+    for (const counter of [this.#spawns, this.#markers, this.#late, this.#hung]) counter.inc({ service }, 0);
+    for (const each of [this.#live, this.#preflight, this.#handoff, this.#drain, this.#gap]) each.zero({ service });
+  }
+
+  #info(): void {
+    new client.Gauge({
+      name: "epochd_build_info",
+      help: "Always 1; the labels say what runs",
+      labelNames: ["version", "runtime"],
+      registers: [this.registry],
+    }).set({ version, runtime }, 1);
+  }
+
+  #gauges(): void {
+    const { status } = this.asked;
+    const each = (set: (service: string, of: ServiceStatus) => void) => {
+      for (const [service, of] of Object.entries(status())) set(service, of);
+    };
+    this.#gauge("epochd_ready", "1 while the service is ready, else 0", [], (metric) => {
+      each((service, { ready }) => metric.set({ service }, ready ? 1 : 0));
+    });
+    this.#gauge("epochd_phase", "1 for the phase that the service is in, 0 for the others", ["phase"], (metric) => {
+      each((service, { phase }) => PHASES.forEach((one) => metric.set({ service, phase: one }, one === phase ? 1 : 0)));
+    });
+    this.#gauge("epochd_epoch", "Number of the newest serving epoch", ["envoy_version"], (metric) => {
+      each((service, { epochs }) => {
+        const newest = epochs.find(({ role }) => role === "newest");
+        if (newest !== undefined) metric.set({ service, envoy_version: newest.version ?? "" }, newest.epoch);
+      });
+    });
+    this.#gauge("epochd_epochs", "Living Envoys by role: child (not LIVE yet), newest, predecessor (drains)", [
+      "role",
+    ], (metric) => {
+      each((service, { epochs }) =>
+        ROLES.forEach((role) => metric.set({ service, role }, epochs.filter((epoch) => epoch.role === role).length))
+      );
+    });
+    this.#gauge(
+      "epochd_refused_contents",
+      "Contents that were refused and are not tried again by themselves",
+      [],
+      (metric) => {
+        each((service, { refused }) => metric.set({ service }, refused.length));
+      },
+    );
+  }
+
+  #gauge(name: string, help: string, labels: readonly string[], collect: (metric: client.Gauge) => void): void {
+    new client.Gauge({
+      name,
+      help,
+      labelNames: ["service", ...labels],
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        collect(this);
+      },
+    });
   }
 
   #counter(name: string, help: string, labelNames: string[]) {

@@ -116,6 +116,11 @@ export const shellCatalogue: Rows<ShellFact> = {
     fields: { lines: "number" },
     message: (fact) => `dropped ${fact.lines} log lines, stderr took them too slowly`,
   },
+  ledger_failed: {
+    level: "warn",
+    fields: { problem: "text" },
+    message: (fact) => `the ledger of handoffs lacks a line: ${fact.problem}`,
+  },
   supervisor_ended: {
     level: (fact) => fact.exitCode === 0 ? "info" : "error",
     fields: { exitCode: "number" },

@@ -48,5 +48,6 @@ export type ShellFact =
   | { readonly kind: "api_failed"; readonly path: string; readonly problem: string }
   | { readonly kind: "stale_socket_removed"; readonly path: string }
   | { readonly kind: "log_lines_dropped"; readonly lines: number }
+  | { readonly kind: "ledger_failed"; readonly problem: string }
   | { readonly kind: "supervisor_ended"; readonly exitCode: number }
   | { readonly kind: "bug"; readonly problem: string };

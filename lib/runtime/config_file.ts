@@ -36,7 +36,9 @@ export async function writeBack(
   asked: RunningConfig,
   origin: ConfigOrigin,
 ): Promise<
-  { readonly kind: "written"; readonly file: KnownFile; readonly document: Sections } | { readonly kind: "same" } | Refused
+  | { readonly kind: "written"; readonly file: KnownFile; readonly document: Sections }
+  | { readonly kind: "same" }
+  | Refused
 > {
   const diff = diffConfigs(known.written, asked.written);
   if (isUnchanged(diff)) return { kind: "same" };
@@ -47,13 +49,17 @@ export async function writeBack(
       `${path} was edited since epochd took it: reload it first, or leave it alone by persist=false`,
     );
   }
-  if (now.kind === "refused") return refuseChange("config_read_only", `${path} can't be read: ${now.problems[0]?.expected}`);
+  if (now.kind === "refused") {
+    return refuseChange("config_read_only", `${path} can't be read: ${now.problems[0]?.expected}`);
+  }
   const edited = editYaml(now.text, editsFor(diff, asked.document));
   if ("why" in edited) return cantSay(path, edited.why);
   // What was written must be what was asked for, whatever anchors and merges the file uses.
   const parsed = parseConfig(edited.text, path);
   const checked = parsed.kind === "parsed" ? checkSections(parsed.sections, origin) : undefined;
-  if (parsed.kind !== "parsed" || checked?.kind !== "checked") return cantSay(path, "the edited text is no valid configuration");
+  if (parsed.kind !== "parsed" || checked?.kind !== "checked") {
+    return cantSay(path, "the edited text is no valid configuration");
+  }
   const written = writtenConfig(checked.fields);
   if (!isUnchanged(diffConfigs(written, asked.written))) return cantSay(path, "its anchors or merges stand in the way");
   const done = await replaceConfigFile(path, edited.text, now.digest);

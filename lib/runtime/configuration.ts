@@ -2,17 +2,16 @@
 // Must not: know HTTP or signals, or how a service takes its settings (the fleet does).
 
 import { type ChangeDone, type ChangeOutcome, refuseChange, type ServiceOutcome } from "../config/change.ts";
-import { sha256 } from "../adapters/content.ts";
 import type { ConfigHistory, ConfigSource, HistoryEntry } from "../config/history.ts";
-import { actionOf, type ConfigDiff, diffConfigs, type FieldChange, isUnchanged, verdictOf } from "../config/lifecycle.ts";
+import { actionOf, type ConfigDiff, diffConfigs, isUnchanged, verdictOf } from "../config/lifecycle.ts";
 import { type ConfigOrigin, type Loaded, type Sections } from "../config/load.ts";
 import type { LogConfig, RunConfig } from "../config/run_config.ts";
-import { shown } from "../config/shown_value.ts";
-import type { Written, WrittenConfig } from "../config/written.ts";
+import type { WrittenConfig } from "../config/written.ts";
 import type { TriggerSource } from "../core/event.ts";
 import type { ShellFact } from "../observe/shell_fact.ts";
 import { checkChange, preflightChange, type RunningConfig } from "./change_check.ts";
 import type { KnownFile } from "./config_file.ts";
+import { type ConfigSummary, differences, digestOf, summaryOf } from "./config_summary.ts";
 import type { Fleet } from "./fleet.ts";
 
 export interface ChangeOptions {
@@ -26,15 +25,6 @@ export interface ChangeOptions {
   readonly ifMatch?: (digest: string, services: Readonly<Record<string, string>>) => boolean;
   /** Go on although a control plane is away. */
   readonly force?: boolean;
-}
-
-/** Where running and file differ, and a file that was refused. */
-export interface ConfigSummary {
-  readonly digest: string;
-  readonly path?: string;
-  /** Absent without a file, or when they say the same. */
-  readonly differences?: readonly { readonly field: string; readonly running?: Written; readonly file?: Written }[];
-  readonly refused?: { readonly name: string; readonly detail: string; readonly wallMs: number };
 }
 
 export interface ConfigurationOptions {
@@ -104,7 +94,12 @@ export class Configuration {
 
   /** The watched file: only what changed, and only where the content is another one. */
   async fileChanged(digest: string): Promise<ChangeOutcome | undefined> {
-    if (digest === this.#file?.digest || digest === this.#refusedFile?.digest) return undefined;
+    if (digest === this.#refusedFile?.digest) return undefined;
+    if (digest === this.#file?.digest) {
+      // Edited back to what was taken.
+      this.#refusedFile = undefined;
+      return undefined;
+    }
     return await this.#change((running) => this.#readFile(running), { who: "watched file", source: "file" }, false);
   }
 
@@ -115,17 +110,21 @@ export class Configuration {
 
   /** To an earlier one: by its number or the beginning of its digest; absent: the one before. */
   rollback(to: string | undefined, options: ChangeOptions): Promise<ChangeOutcome> {
-    return this.#change(async () => {
-      const entries = await this.options.history.entries();
-      const entry = to === undefined
-        ? entries.find(({ digest }) => digest !== this.digest)
-        : entries.find(({ id, digest }) => String(id) === to || (to.length >= 8 && digest.startsWith(to)));
-      if (entry !== undefined) return { kind: "asked", sections: entry.document, why: `back to ${entry.id}` };
-      const known = entries.map(({ id }) => id).join(", ");
-      return to === undefined
-        ? refuseChange("history_unknown", "there is no configuration before this one")
-        : refuseChange("history_unknown", `no configuration ${to} is kept, expected one of: ${known}`);
-    }, options, false);
+    return this.#change(
+      async () => {
+        const entries = await this.options.history.entries();
+        const entry = to === undefined
+          ? entries.find(({ digest }) => digest !== this.digest)
+          : entries.find(({ id, digest }) => String(id) === to || (to.length >= 8 && digest.startsWith(to)));
+        if (entry !== undefined) return { kind: "asked", sections: entry.document, why: `back to ${entry.id}` };
+        const known = entries.map(({ id }) => id).join(", ");
+        return to === undefined
+          ? refuseChange("history_unknown", "there is no configuration before this one")
+          : refuseChange("history_unknown", `no configuration ${to} is kept, expected one of: ${known}`);
+      },
+      options,
+      false,
+    );
   }
 
   async #readFile({ document }: RunningConfig): Promise<Asked> {
@@ -159,9 +158,13 @@ export class Configuration {
     const { diff, asked } = checked;
     const leaving = diff.added.find((name) => fleet.stateOf(name) === "leaving");
     if (leaving !== undefined) {
-      return refuseChange("service_leaving", `service ${leaving} was removed and still drains: add it when it has gone`, {
-        service: leaving,
-      });
+      return refuseChange(
+        "service_leaving",
+        `service ${leaving} was removed and still drains: add it when it has gone`,
+        {
+          service: leaving,
+        },
+      );
     }
     const refusal = await preflightChange(fleet, asked, diff);
     if (refusal !== undefined) return this.#refusedFrom(given.fileDigest, { kind: "refused", refusal });
@@ -317,39 +320,6 @@ export class Configuration {
   }
 }
 
-export function digestOf(value: unknown): string {
-  return sha256(JSON.stringify(value)).slice(0, 32);
-}
-
 function triggerOf(source: ConfigSource): TriggerSource {
   return source === "signal" ? "signal" : source === "file" ? "config" : "api";
-}
-
-function differences(running: WrittenConfig, file: WrittenConfig): Pick<ConfigSummary, "differences"> {
-  const { changes, added, removed } = diffConfigs(running, file);
-  const found = [
-    ...changes.map(({ field, running, asked }) => ({
-      field,
-      ...(running === undefined ? {} : { running }),
-      ...(asked === undefined ? {} : { file: asked }),
-    })),
-    ...added.map((name) => ({ field: `services.${name}`, file: "a service" })),
-    ...removed.map((name) => ({ field: `services.${name}`, running: "a service" })),
-  ];
-  return found.length === 0 ? {} : { differences: found };
-}
-
-/** For history and people: `services.edge.drain_time 30s to 20s`. */
-export function summaryOf({ changes, added, removed }: ConfigDiff): readonly string[] {
-  const most = 8;
-  const texts = [
-    ...added.map((name) => `service ${name} added`),
-    ...removed.map((name) => `service ${name} removed`),
-    ...changes.map(changeText),
-  ];
-  return texts.length <= most ? texts : [...texts.slice(0, most), `${texts.length - most} more`];
-}
-
-export function changeText({ field, running, asked }: FieldChange): string {
-  return `${field} ${shown(running)} to ${shown(asked)}`;
 }

@@ -2,7 +2,8 @@
 
 import type { ServiceStatus } from "../core/status.ts";
 import type { TriggerSource } from "../core/event.ts";
-import type { ConfigSummary } from "./configuration.ts";
+import type { ConfigSummary } from "./config_summary.ts";
+import type { Census } from "../observe/observed.ts";
 import type { Observer, RecordedFact } from "../observe/record.ts";
 
 export interface SupervisorStatus {
@@ -14,6 +15,8 @@ export interface SupervisorStatus {
   /** Absent where nobody keeps one. */
   readonly config?: ConfigSummary;
   readonly services: Readonly<Record<string, ServiceStatus>>;
+  /** By service, where they were asked for and Envoy answered. */
+  readonly connections?: Readonly<Record<string, Census>>;
 }
 
 export interface Control {

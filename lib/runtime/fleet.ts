@@ -17,5 +17,9 @@ export interface Fleet {
   add(name: string, config: ServiceConfig): Promise<string | undefined>;
   /** Drains it and lets it go. */
   remove(name: string): void;
-  trigger(name: string, source: TriggerSource, options: { readonly force: boolean }): { readonly request: string } | undefined;
+  trigger(
+    name: string,
+    source: TriggerSource,
+    options: { readonly force: boolean },
+  ): { readonly request: string } | undefined;
 }

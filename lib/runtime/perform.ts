@@ -26,7 +26,7 @@ export interface ServicePorts {
   /** Absent where the base id is not shared with another pod. */
   readonly pods: PodState | undefined;
   /** Takes over what must be equal in every epoch of this base id. */
-  readonly adopt: (adopted: { readonly concurrency: number; readonly parentShutdownTimeMs: number }) => void;
+  readonly adopt: (adopted: { readonly concurrency?: number; readonly parentShutdownTimeMs?: number }) => void;
 }
 
 export class Performer {
@@ -155,8 +155,8 @@ export class Performer {
       }
       case "look": {
         const askedAtMs = this.clock.nowMs();
-        const looked = pods.look(effect.admin, effect.probeLock);
-        return this.#answer(effect.kind, looked, (sighting) => ({ kind: "sighted", askedAtMs, sighting }));
+        const { kind, ...question } = effect;
+        return this.#answer(kind, pods.look(question), (sighting) => ({ kind: "sighted", askedAtMs, sighting }));
       }
     }
   }

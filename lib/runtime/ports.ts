@@ -4,7 +4,7 @@
 import type { AdminAddress, Exit, Plan } from "../core/epoch.ts";
 import type { Connections, Content, IdentityAnswer, Inventory, RepairOutcome, Vitals } from "../core/event.ts";
 import type { Refusal } from "../core/refusal.ts";
-import type { Owner, Sighting } from "../core/sighting.ts";
+import type { Owner, Question, Sighting } from "../core/sighting.ts";
 import type { ChildSignal } from "../core/effect.ts";
 
 /** Time that never jumps; the wall clock is for people. */
@@ -96,8 +96,7 @@ export interface WatchedContent {
 
 /** The state directory as two supervisors of one base id share it. */
 export interface PodState {
-  /** `admin`: where to ask when no owner says it. */
-  look(admin: AdminAddress | undefined, probeLock: boolean): Promise<Sighting>;
+  look(question: Question): Promise<Sighting>;
   /** Heartbeat and owner.json; resolves to the problem, or undefined. */
   publish(told: Pick<Owner, "epoch" | "ready" | "admin" | "envoyVersion">): Promise<string | undefined>;
   /** handoff.lock: held from before a spawn until LIVE, or until reaped and repaired. */

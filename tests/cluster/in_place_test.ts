@@ -4,6 +4,7 @@ import { until } from "../support/until.ts";
 import { tempDir } from "../support/tempdir.ts";
 import { Cluster, clusterObstacle } from "./support/cluster.ts";
 import { processesOfPod } from "./support/node.ts";
+import { ownBootstrap, writeOwnWorkload } from "./support/own_workload.ts";
 import { onlyPod, PodHistory, podsOf } from "./support/pods.ts";
 import { chartImages, LISTEN_PORT, Release, releaseBootstrap, UPSTREAM_PORT } from "./support/release.ts";
 import { RemoteTraffic } from "./support/remote_traffic.ts";
@@ -142,6 +143,24 @@ Deno.test({
         return items.length === 0 && processesOfPod(uid).length === 0;
       };
       await until("the release's things are gone", isClean, { timeoutMs: 120_000 });
+    });
+
+    await step("the Kustomize component brings epochd into a DaemonSet that is there already", async () => {
+      const { plain, withEpochd } = writeOwnWorkload(directory);
+      const own = new Release(cluster, NAMESPACE, "own");
+      const ownPod = () => onlyPod(cluster, NAMESPACE, "own");
+      await cluster.kubectl("-n", NAMESPACE, "apply", "-k", plain);
+      await own.rolled();
+      const before = await ownPod();
+      await cluster.kubectl("-n", NAMESPACE, "apply", "-k", withEpochd);
+      await own.rolled();
+      const after = await until("the pod with epochd is alone", async () => {
+        const [only, ...others] = await podsOf(cluster, NAMESPACE, "own");
+        return others.length === 0 && only?.uid !== before.uid ? only : undefined;
+      }, { timeoutMs: 120_000 });
+      await cluster.apply(ownBootstrap("second"), NAMESPACE);
+      const served = async () => (await own.status(after!.name)).epochs.at(-1).epoch === 1;
+      await until("an edit of the bootstrap has led to a second epoch", served, { timeoutMs: 120_000, everyMs: 250 });
     });
   },
 });

@@ -7,22 +7,16 @@ import { type ImageFile, writeImage } from "../support/image.ts";
 import { tempDir } from "../support/tempdir.ts";
 import type { Docker } from "./docker.ts";
 
-const BUSYBOX = ["/bin/busybox", "/usr/bin/busybox"];
 /** Of the toolchain: what compiles, and the packages that it has fetched; not the Envoys. */
 const PARTS = ["bin", "compile", "zig", "cache/deno"];
 
-export function buildImageObstacle(): string | undefined {
-  return BUSYBOX.some((path) => existsSync(path)) ? undefined : "busybox is missing (Debian: busybox-static)";
-}
-
 export async function makeBuildImage(docker: Docker, name: string): Promise<void> {
   await using directory = tempDir();
-  const busybox = BUSYBOX.find((path) => existsSync(path))!;
   const libgcc = globSync("/lib/*-linux-gnu/libgcc_s.so.1")[0]!;
   const system: ImageFile[] = [
     ...(await glibcFiles(`${toolsDir}/bin/deno`)).map((file) => ({ ...file, mode: 0o755 })),
     { path: libgcc, from: await Deno.realPath(libgcc), mode: 0o644 },
-    { path: "/bin/sh", from: busybox, mode: 0o755 },
+    { path: "/bin/sh", from: "/bin/busybox", mode: 0o755 },
   ];
   await writeImage(
     { name: `${name}-system:1`, files: system, directories: { "/tmp": 0o1777 } },

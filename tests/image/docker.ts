@@ -12,22 +12,31 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Why there can be no daemon here; installs Debian's docker.io where it is missing. */
+/** Debian's packages, and a file of each that tells whether it is there. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  "docker.io": "/usr/sbin/dockerd",
+  "busybox-static": "/bin/busybox",
+};
+
+/** Why there can be no daemon here; installs Debian's packages where they are missing. */
 export async function dockerObstacle(): Promise<string | undefined> {
   if (Deno.uid() !== 0) return "a Docker daemon needs root";
   const namespaces = await run("unshare", ["--mount", "--pid", "--net", "--fork", "true"]);
   if (namespaces.code !== 0) return `namespaces are out of reach: ${namespaces.stderr.trim()}`;
-  if (existsSync("/usr/sbin/dockerd") && existsSync("/usr/bin/docker")) return undefined;
-  if (!existsSync("/usr/bin/apt-get")) return "docker.io is missing, and so is apt-get";
-  for (
-    const args of [["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "docker.io", "docker-cli"]]
-  ) {
+  const missing = Object.keys(PACKAGES).filter((name) => !existsSync(PACKAGES[name]!));
+  if (missing.length === 0) return undefined;
+  if (!existsSync("/usr/bin/apt-get")) return `${missing.join(" and ")} can't be installed: this is no Debian`;
+  const apt = async (...args: string[]) => {
     const { code, stderr } = await run("apt-get", args);
-    // Before Debian 13, docker-cli is a part of docker.io.
-    if (code !== 0 && args[0] === "install" && (await run("apt-get", args.slice(0, -1))).code === 0) continue;
-    if (code !== 0) return `apt-get ${args[0]} failed: ${stderr.trim().split("\n").at(-1)}`;
+    return code === 0 ? undefined : `apt-get ${args[0]} failed: ${stderr.trim().split("\n").at(-1)}`;
+  };
+  const updated = await apt("update", "-qq");
+  if (updated !== undefined) return updated;
+  // Before Debian 13 the client is a part of docker.io.
+  if (missing.includes("docker.io") && (await run("apt-cache", ["show", "docker-cli"])).code === 0) {
+    missing.push("docker-cli");
   }
-  return undefined;
+  return await apt("install", "-y", "-qq", "--no-install-recommends", ...missing);
 }
 
 export class Docker implements AsyncDisposable {
@@ -39,8 +48,10 @@ export class Docker implements AsyncDisposable {
 
   static async start(): Promise<Docker> {
     const directory = tempDir();
-    const daemon = new Deno.Command("/usr/sbin/dockerd", {
+    // In a mount namespace of its own: it leaves a mount behind.
+    const daemon = new Deno.Command("unshare", {
       args: [
+        ...["--mount", "/usr/sbin/dockerd"],
         ...["--data-root", directory.at("data"), "--exec-root", directory.at("exec"), "--pidfile", directory.at("pid")],
         ...["--host", `unix://${directory.at("docker.sock")}`, "--bridge", "none"],
         ...["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--log-level", "warn"],

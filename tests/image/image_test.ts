@@ -10,10 +10,10 @@ import { tempDir } from "../support/tempdir.ts";
 import { startTraffic } from "../support/traffic.ts";
 import { until } from "../support/until.ts";
 import { startUpstream } from "../support/upstream.ts";
-import { buildImageObstacle, makeBuildImage } from "./build_image.ts";
+import { makeBuildImage } from "./build_image.ts";
 import { Docker, dockerObstacle } from "./docker.ts";
 
-const obstacle = await dockerObstacle() ?? buildImageObstacle();
+const obstacle = await dockerObstacle();
 const BUILD = "localhost/epochd-build";
 const IMAGE = "localhost/epochd";
 const ENVOY = "localhost/envoy:1.40.0";

@@ -74,7 +74,7 @@ const sighting: fc.Arbitrary<Sighting> = fc.record({
   ),
   mine: fc.boolean(),
   slots: fc.uniqueArray(fc.nat({ max: 2 }), { maxLength: 3 }),
-  identity: fc.record({ epoch, state: fc.constantFrom("LIVE", "DRAINING") }),
+  identity: fc.record({ epoch, state: fc.constantFrom("LIVE" as const, "DRAINING" as const), hotRestartVersion: text }),
   handoffUnderWay: fc.boolean(),
 }, { requiredKeys: ["heartbeat", "mine", "slots"] });
 

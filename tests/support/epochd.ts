@@ -12,6 +12,8 @@ export type Program = "source" | "dist" | readonly [string, ...string[]];
 export interface EpochdOptions {
   readonly envoyPath: string;
   readonly bootstrapPath: string;
+  /** An epochd.yaml that describes everything but the API's socket: no other flag is given then. */
+  readonly configPath?: string;
   /** Default: a free one. */
   readonly baseId?: number;
   /** Default 1. "default": no flag, epochd chooses. */
@@ -87,18 +89,26 @@ export function startEpochd(options: EpochdOptions): Epochd {
   const apiSocket = `${runDir}/api.sock`;
   const readyMarker = `${runDir}/ready`;
   const extra = options.extraArguments ?? [];
-  const flags = Object.entries({
-    "--envoy-path": options.envoyPath,
-    "--envoy-config": options.bootstrapPath,
-    "--base-id": String(baseId),
-    ...(options.concurrency === "default" ? {} : { "--concurrency": String(options.concurrency ?? 1) }),
-    "--drain-time": duration(options.drainTimeMs ?? 2_000),
-    "--parent-shutdown-time": duration(options.parentShutdownTimeMs ?? 4_000),
-    "--state-dir": stateDir,
-    "--api-socket": apiSocket,
-    "--ready-marker": readyMarker,
-    "--log-format": "json",
-  }).filter(([flag]) => !extra.some((argument) => argument === flag || argument.startsWith(`${flag}=`)));
+  const flags = Object.entries(
+    options.configPath !== undefined
+      ? {
+        "--config": options.configPath,
+        "--api-socket": apiSocket,
+        "--log-format": "json",
+      }
+      : {
+        "--envoy-path": options.envoyPath,
+        "--envoy-config": options.bootstrapPath,
+        "--base-id": String(baseId),
+        ...(options.concurrency === "default" ? {} : { "--concurrency": String(options.concurrency ?? 1) }),
+        "--drain-time": duration(options.drainTimeMs ?? 2_000),
+        "--parent-shutdown-time": duration(options.parentShutdownTimeMs ?? 4_000),
+        "--state-dir": stateDir,
+        "--api-socket": apiSocket,
+        "--ready-marker": readyMarker,
+        "--log-format": "json",
+      },
+  ).filter(([flag]) => !extra.some((argument) => argument === flag || argument.startsWith(`${flag}=`)));
 
   const program = options.program ?? defaultProgram();
   const [path, ...first] = epochdCommand(program);
@@ -129,8 +139,8 @@ export function startEpochd(options: EpochdOptions): Epochd {
     if (ended === undefined) child.kill(name);
   };
   const command = (...args: string[]) => {
-    const [name = "", ...rest] = args;
-    return runEpochd([name, "--api-socket", apiSocket, ...rest], program);
+    // At the end: a command such as `config set` has its options there.
+    return runEpochd([...args, "--api-socket", apiSocket], program);
   };
   const envoyPids = () =>
     processesWithArgument("--base-id", String(baseId)).filter((pid) => pid !== child.pid && pid !== Deno.pid);

@@ -71,7 +71,7 @@ function chunkStream(chunks: number, everyMs: number, streams: Set<() => void>):
           // The client has gone; the server knows it before it tells this stream.
           return finish(() => {});
         }
-        if (sent >= chunks) finish(() => controller.close());
+        if (sent >= chunks) end();
       };
       const finish = (how: () => void) => {
         clearInterval(timer);

@@ -51,7 +51,6 @@ export function valuesSchema(): string {
       enabled: flag,
       crossPod: flag,
       surge: flag,
-      whenSuperseded: { enum: ["wait", "exit"] },
       stateHostPath: hostPath,
       shmHostPath: hostPath,
     }),

@@ -14,7 +14,7 @@
 {{- if .Values.hotRestart.crossPod }}
 - --cross-pod
 - --when-superseded
-- {{ .Values.hotRestart.whenSuperseded }}
+- wait
 {{- end }}
 {{- range $key, $value := .Values.settings }}
 {{- $flag := $key | replace "_" "-" }}

@@ -114,8 +114,8 @@ export class Cluster implements AsyncDisposable {
     return this.spawnOnNode(kubectlPath, ["get", "--raw", path]);
   }
 
-  async apply(manifest: unknown): Promise<void> {
-    const child = this.spawnOnNode(kubectlPath, ["apply", "-f", "-"]);
+  async apply(manifest: unknown, namespace = "default"): Promise<void> {
+    const child = this.spawnOnNode(kubectlPath, ["-n", namespace, "apply", "-f", "-"]);
     const writer = child.stdin.getWriter();
     await writer.write(new TextEncoder().encode(JSON.stringify(manifest)));
     await writer.close();

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { segmentFlags } from "../../support/base_ids.ts";
 import { type BootstrapOptions, bootstrapText, writeBootstrap } from "../../support/bootstrap.ts";
 import type { Epochd } from "../../support/epochd.ts";
+import { fetchOnce } from "../../support/http_client.ts";
 import type { LogEvent, WaitOptions } from "../../support/log_lines.ts";
 import type { TempDir } from "../../support/tempdir.ts";
 import type { Traffic } from "../../support/traffic.ts";
@@ -16,7 +17,7 @@ export interface EpochShown {
   readonly version?: string;
 }
 
-/** `epochd status --json` of the one service, as far as scenarios look at it. */
+/** Status of the one service, as far as scenarios look at it. */
 export interface ServiceShown {
   readonly phase: string;
   readonly step?: string;
@@ -81,7 +82,8 @@ export class Scene {
   }
 
   async shown(): Promise<ServiceShown> {
-    const { services } = await this.epochd.status() as { services: Record<string, ServiceShown> };
+    const { body } = await fetchOnce({ path: this.epochd.apiSocket }, { path: "/v1/status" });
+    const { services } = JSON.parse(body) as { services: Record<string, ServiceShown> };
     return Object.values(services)[0]!;
   }
 
@@ -94,7 +96,7 @@ export class Scene {
   }
 
   /** More answered requests than until now: whoever serves, serves on. */
-  async goesOn(requests = 100): Promise<void> {
+  async goesOn(requests = 50): Promise<void> {
     const seen = this.traffic.snapshot();
     const wanted = seen.requests - seen.failed + requests;
     await until(`${requests} more requests are answered`, () => {

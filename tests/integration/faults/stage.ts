@@ -58,6 +58,7 @@ export class Stage implements AsyncDisposable {
       bootstrapPath: scene.bootstrapPath,
     }));
     this.#epochds.push(epochd);
+    this.#stack.defer(() => hurry(epochd));
     scene.epochd = epochd;
     return scene;
   }
@@ -95,4 +96,12 @@ export class Stage implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.#stack.disposeAsync();
   }
+}
+
+/** A second SIGTERM shortens the drain, which is nobody's subject once a scenario is over. */
+async function hurry(epochd: Epochd): Promise<void> {
+  const since = epochd.log.mark();
+  epochd.signal("SIGTERM");
+  const heard = epochd.waitForEvent("stop_asked", undefined, { since, timeoutMs: 2_000 });
+  if (await heard.then(() => true, () => false)) epochd.signal("SIGTERM");
 }

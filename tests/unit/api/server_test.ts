@@ -5,6 +5,7 @@ import { configScene } from "../runtime/config_scene.ts";
 import { tempDir } from "../../support/tempdir.ts";
 import { until, within } from "../../support/until.ts";
 import { FakeControl } from "./fake_control.ts";
+import { FakeObserved } from "./fake_observed.ts";
 import { request, sendRaw, serve } from "./serving.ts";
 
 function statusOf(answer: string): number {
@@ -44,6 +45,7 @@ Deno.test("server removes its own socket at its end and nothing that became anot
   const secondApi = await startApi({
     path: first.path,
     control: new FakeControl(),
+    observed: new FakeObserved(),
     configuration: first.scene.configuration,
     log: { shell: (fact) => void told.push(fact) },
   });
@@ -71,7 +73,8 @@ Deno.test("server says why it can't listen, and does not throw", async () => {
     const told: ShellFact[] = [];
     const log = { shell: (fact: ShellFact) => void told.push(fact) };
     const { configuration } = scene;
-    await (await startApi({ path, control: new FakeControl(), configuration, log })).close();
+    await (await startApi({ path, control: new FakeControl(), observed: new FakeObserved(), configuration, log }))
+      .close();
     assert.equal(told.length, 1);
     assert.ok(told[0]?.kind === "api_failed" && why.test(told[0].problem), JSON.stringify(told));
   }
@@ -91,6 +94,7 @@ Deno.test("server cleans what a killed supervisor left, and says so", async () =
   const api = await startApi({
     path: dir.at("api.sock"),
     control: new FakeControl(),
+    observed: new FakeObserved(),
     configuration: scene.configuration,
     log: { shell: (fact) => void told.push(fact) },
   });
@@ -105,7 +109,9 @@ Deno.test("server answers garbage and oversized requests with a problem, and goe
   assert.equal(statusOf(await sendRaw(api.path, "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")), 400);
   assert.equal(statusOf(await sendRaw(api.path, `GET / HTTP/1.1\r\nA: ${"x".repeat(2_000)}\r\n\r\n`)), 431);
   assert.equal(statusOf(await sendRaw(api.path, "POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n")), 413);
-  assert.equal(statusOf(await sendRaw(api.path, "TRACE / HTTP/1.1\r\n\r\n")), 400);
+  for (const method of ["TRACE", "TRACK", "CONNECT", "DELETE"]) {
+    assert.equal(statusOf(await sendRaw(api.path, `${method} /v1/status HTTP/1.1\r\n\r\n`)), 405, method);
+  }
   const answer = await sendRaw(api.path, "garbage\r\n\r\n");
   assert.match(answer, /content-type: application\/problem\+json/);
   assert.equal((await request(api.path, "GET", "/healthz")).status, 200);

@@ -4,6 +4,7 @@ import { type ApiLimits, startApi } from "../../../lib/api/server.ts";
 import type { ShellFact } from "../../../lib/observe/shell_fact.ts";
 import { tempDir } from "../../support/tempdir.ts";
 import { type ConfigScene, configScene, type ConfigSceneOptions } from "../runtime/config_scene.ts";
+import { FakeObserved } from "./fake_observed.ts";
 import { FakeControl } from "./fake_control.ts";
 
 export interface Serving extends AsyncDisposable {
@@ -13,6 +14,7 @@ export interface Serving extends AsyncDisposable {
   /** Of its configuration. */
   readonly scene: ConfigScene;
   readonly told: readonly ShellFact[];
+  readonly observed: FakeObserved;
   close(): Promise<void>;
 }
 
@@ -27,8 +29,9 @@ export async function serve(
   fleet.onTrigger = (name, source, force) => control.trigger(name, source, { force })?.request;
   const path = dir.at("api.sock");
   const told: ShellFact[] = [];
+  const observed = new FakeObserved();
   const log = { shell: (fact: ShellFact) => void told.push(fact) };
-  const api = await startApi({ path, control, configuration, limits, log });
+  const api = await startApi({ path, control, configuration, observed, limits, log });
   if (told.some(({ kind }) => kind === "api_failed")) throw new Error(`no API: ${JSON.stringify(told)}`);
   let closed: Promise<void> | undefined;
   const close = () => closed ??= api.close();
@@ -38,6 +41,7 @@ export async function serve(
     control,
     scene,
     told,
+    observed,
     close,
     async [Symbol.asyncDispose]() {
       await close();
@@ -74,13 +78,16 @@ export async function request(
   path: string,
   method: string,
   target: string,
-  headers = "",
+  headers?: string,
   sent?: unknown,
 ): Promise<HttpAnswer> {
   const content = sent === undefined ? "" : typeof sent === "string" ? sent : JSON.stringify(sent);
   const length = new TextEncoder().encode(content).length;
   const framed = content === "" ? "" : `content-type: application/json\r\ncontent-length: ${length}\r\n`;
-  const text = await sendRaw(path, `${method} ${target} HTTP/1.1\r\nhost: x\r\n${framed}${headers}\r\n${content}`);
+  const text = await sendRaw(
+    path,
+    `${method} ${target} HTTP/1.1\r\nhost: x\r\n${framed}${headers ?? ""}\r\n${content}`,
+  );
   const [head = "", ...body] = text.split("\r\n\r\n");
   const [statusLine = "", ...lines] = head.split("\r\n");
   const fields = lines.map((line): [string, string] => {

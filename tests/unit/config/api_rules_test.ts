@@ -25,12 +25,18 @@ Deno.test("api.listen is taken on loopback with keys, and anywhere with TLS and 
 
 Deno.test("api.listen is refused in the clear from elsewhere, with nobody known, and half described", () => {
   const cases: readonly (readonly [Record<string, unknown>, RegExp])[] = [
-    [{ listen: "0.0.0.0:9002", keys_file: "/keys" }, /^api\.listen 0\.0\.0\.0:9002: expected api\.tls_cert with it, or a loopback/],
+    [
+      { listen: "0.0.0.0:9002", keys_file: "/keys" },
+      /^api\.listen 0\.0\.0\.0:9002: expected api\.tls_cert with it, or a loopback/,
+    ],
     [{ listen: "[2001:db8::1]:9002", keys_file: "/k" }, /^api\.listen \[2001:db8::1\]:9002: expected api\.tls_cert/],
     [{ listen: "127.0.0.1:9002" }, /nobody is let in unknown/],
     [{ listen: "10.0.0.1:9002", ...tls }, /nobody is let in unknown/],
     [{ listen: "10.0.0.1:9002", ...tls, client_ca: "/ca" }, /no certificate would have a role/],
-    [{ listen: "127.0.0.1:9002", keys_file: "/k", tls_cert: "/c" }, /^api\.tls_cert \/c: expected api\.tls_key with it/],
+    [
+      { listen: "127.0.0.1:9002", keys_file: "/k", tls_cert: "/c" },
+      /^api\.tls_cert \/c: expected api\.tls_key with it/,
+    ],
     [{ listen: "127.0.0.1:9002", keys_file: "/k", client_ca: "/ca" }, /client certificates come with TLS/],
     [{ listen: "127.0.0.1:9002", keys_file: "/k", client_roles: ["read:CN=a"] }, /expected api\.client_ca with it/],
     [{ keys_file: "/k" }, /^api\.keys_file \/k: expected api\.listen with it/],
@@ -44,7 +50,8 @@ Deno.test("api.listen is refused in the clear from elsewhere, with nobody known,
 Deno.test("api.listen is refused on a runtime that lets in clients without a certificate, by its name", () => {
   const api = { listen: "127.0.0.1:9002", keys_file: "/k" };
   for (const old of ["2.6.10", "2.7.13", "1.46.0", "unknown"]) {
-    const expected = `expected Deno 2.7.14 or newer to listen over TCP (older ones let in clients without a certificate)`;
+    const expected =
+      `expected Deno 2.7.14 or newer to listen over TCP (older ones let in clients without a certificate)`;
     assert.deepEqual(problems(api, old), [`api.listen 127.0.0.1:9002: ${expected}, this is ${old}`]);
   }
   for (const fine of ["2.7.14", "2.7.14+abc", "2.8.0", "3.0.0"]) assert.equal(isOlder(fine, "2.7.14"), false, fine);

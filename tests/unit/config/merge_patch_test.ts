@@ -24,7 +24,10 @@ Deno.test("mergePatch does what the examples of RFC 7396 say", () => {
 
 Deno.test("mergePatch changes neither of its arguments, and no prototype", () => {
   const target = { a: { b: 1 } };
-  const merged = mergePatch(target, JSON.parse('{"a":{"c":2},"__proto__":{"polluted":true}}')) as Record<string, unknown>;
+  const merged = mergePatch(target, JSON.parse('{"a":{"c":2},"__proto__":{"polluted":true}}')) as Record<
+    string,
+    unknown
+  >;
   assert.deepEqual(target, { a: { b: 1 } });
   assert.deepEqual(merged.a, { b: 1, c: 2 });
   assert.equal(({} as Record<string, unknown>).polluted, undefined);

@@ -9,7 +9,7 @@ import { toServiceConfig, toSettings } from "../../../lib/config/service_config.
 const least = { envoy_config: "/etc/envoy/envoy.yaml" };
 
 Deno.test("schema has the defaults of the design", () => {
-  const settings = toSettings(toServiceConfig(onlyService, serviceSchema.parse(least)));
+  const settings = toSettings(toServiceConfig(onlyService, serviceSchema.parse(least)), false);
   assert.deepEqual(settings, {
     debounceMs: 500,
     debounceMaxMs: 5_000,
@@ -30,6 +30,9 @@ Deno.test("schema has the defaults of the design", () => {
     retryLimit: 3,
     retryBackoffMs: 1_000,
     jitterMs: 0,
+    crossPod: false,
+    whenSuperseded: "exit",
+    gracePeriodMs: 0,
   });
   const config = toServiceConfig(onlyService, serviceSchema.parse(least));
   assert.equal(config.pollMs, 10_000);
@@ -40,7 +43,8 @@ Deno.test("schema has the defaults of the design", () => {
   assert.deepEqual(config.envoyArgs, []);
   assert.equal("concurrency" in config, false);
   const { api, log } = configSchema.parse({ services: { envoy: least } });
-  assert.deepEqual({ api, log }, { api: { socket: "/run/epochd/api.sock" }, log: { format: "auto", level: "info" } });
+  assert.deepEqual(api, { socket: "/run/epochd/api.sock", client_roles: [], persist: true });
+  assert.deepEqual(log, { format: "auto", level: "info" });
 });
 
 Deno.test("schema carries every value into what code reads, none under a name of its own", () => {
@@ -57,6 +61,9 @@ Deno.test("schema carries every value into what code reads, none under a name of
     watch_binary: true,
     debounce: "20ms",
     poll: "1s",
+    cross_pod: true,
+    grace_period: "60s",
+    when_superseded: "wait",
     jitter: "9s",
     ready_marker: "/run/ready",
     state_dir: "/run/state",
@@ -86,6 +93,9 @@ Deno.test("schema carries every value into what code reads, none under a name of
     watchBinary: true,
     debounceMs: 20,
     pollMs: 1_000,
+    crossPod: true,
+    gracePeriodMs: 60_000,
+    whenSuperseded: "wait",
     jitterMs: 9_000,
     readyMarker: "/run/ready",
     stateDir: "/run/state",

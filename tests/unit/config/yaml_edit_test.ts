@@ -50,7 +50,9 @@ Deno.test("editYaml makes a section that is missing, empty or null", () => {
 
 Deno.test("editYaml keeps comments where a list is put in place of another", () => {
   const result = edited("services.core.envoy_args", ["--x", "y"]);
-  for (const comment of ["# two services", "# the edge", "# short", "# the core"]) assert.ok(result.includes(comment), comment);
+  for (const comment of ["# two services", "# the edge", "# short", "# the core"]) {
+    assert.ok(result.includes(comment), comment);
+  }
   assert.match(result, /envoy_args:\n {4}- --x\n {4}- "?y"?\n/);
 });
 

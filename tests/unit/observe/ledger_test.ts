@@ -1,33 +1,21 @@
 import assert from "node:assert/strict";
 import type { Fact } from "../../../lib/core/fact.ts";
-import { LedgerBook, type LedgerEntry, LedgerFile } from "../../../lib/observe/ledger.ts";
-import { tempDir } from "../../support/tempdir.ts";
+import { LedgerBook, type LedgerEntry } from "../../../lib/observe/ledger.ts";
 
 const began: Fact = { kind: "handoff_began", handoff: 1, from: 0, to: 1, source: "signal", requests: ["r1"] };
+const first: Fact = { kind: "epoch_live", epoch: 0, pid: 8, version: "x/1.39.3/y", tookMs: 200 };
 
 function entriesOf(...facts: Fact[]): { readonly book: LedgerBook; readonly entries: LedgerEntry[] } {
   const book = new LedgerBook();
-  const entries = facts.flatMap((fact, seq) => book.take({ seq, service: "edge", wallMs: 1_000, fact }) ?? []);
-  return { book, entries };
+  const taken = facts.flatMap((fact, seq) => book.take({ seq, service: "edge", wallMs: 1_000, fact }));
+  return { book, entries: taken.filter(({ kind }) => kind === "ended").map(({ entry }) => entry) };
 }
 
-function entry(handoff: number): LedgerEntry {
-  return {
-    service: "edge",
-    handoff,
-    from: handoff - 1,
-    to: handoff,
-    source: "api",
-    requests: [],
-    beganAt: "2026-01-01T00:00:00.000Z",
-    outcome: "done",
-  };
-}
-
-Deno.test("ledger + a handoff is one entry with its digests and times", () => {
+Deno.test("ledger + a handoff is one entry with its digests, versions and times", () => {
   const { entries } = entriesOf(
+    first,
     began,
-    { kind: "preflight_passed", cached: false, tookMs: 80, bootstrapDigest: "bd", binaryDigest: "ed" },
+    { kind: "preflight_passed", cached: false, tookMs: 80.04, bootstrapDigest: "bd", binaryDigest: "ed" },
     { kind: "epoch_live", epoch: 1, pid: 9, version: "x/1.40.0/y", tookMs: 170 },
     { kind: "handoff_live", handoff: 1, from: 0, to: 1, requests: ["r1"], tookMs: 260 },
     { kind: "handoff_done", handoff: 1, from: 0, to: 1, requests: ["r1"], drainedMs: 4_000 },
@@ -40,18 +28,19 @@ Deno.test("ledger + a handoff is one entry with its digests and times", () => {
     source: "signal",
     requests: ["r1"],
     beganAt: "1970-01-01T00:00:01.000Z",
+    fromVersion: "1.39.3",
     preflightMs: 80,
     bootstrapDigest: "bd",
     binaryDigest: "ed",
     startMs: 170,
-    envoyVersion: "x/1.40.0/y",
+    envoyVersion: "1.40.0",
     liveMs: 260,
     outcome: "done",
     drainMs: 4_000,
   }]);
 });
 
-Deno.test("ledger + a failed handoff keeps its refusal, an open one is cut short", () => {
+Deno.test("ledger + a failed handoff keeps its refusal, an open one is under way and then cut short", () => {
   const refusal = { name: "live_timeout", detail: "x" } as const;
   const failed = entriesOf(began, {
     kind: "handoff_failed",
@@ -65,27 +54,36 @@ Deno.test("ledger + a failed handoff keeps its refusal, an open one is cut short
   assert.equal(failed.entries[0]?.outcome, "failed");
   assert.deepEqual(failed.entries[0]?.refusal, refusal);
   assert.deepEqual(failed.book.cutShort(), []);
-  assert.equal(entriesOf(began).book.cutShort()[0]?.outcome, "cut_short");
+  const open = entriesOf(began).book;
+  assert.equal(open.open()[0]?.outcome, "under_way");
+  assert.equal(open.cutShort()[0]?.outcome, "cut_short");
+  assert.deepEqual(open.open(), []);
 });
 
-Deno.test("ledger file + newest first, rotated by size, a torn line is passed over", async () => {
-  await using dir = tempDir();
-  const problems: string[] = [];
-  const file = new LedgerFile({ directory: dir.path, maxBytes: 400, problem: (problem) => problems.push(problem) });
-  await Promise.all([1, 2, 3, 4, 5].map((number) => file.append(entry(number))));
-  Deno.writeTextFileSync(dir.at("handoffs.jsonl"), '{"service":"ed', { append: true });
-  assert.deepEqual((await file.read(3)).map(({ handoff }) => handoff), [5, 4, 3]);
-  assert.ok(Deno.statSync(dir.at("handoffs.1.jsonl")).size >= 400);
-  assert.deepEqual(problems, []);
+Deno.test("ledger + the end of a service cuts short what still drains", () => {
+  const live: Fact = { kind: "handoff_live", handoff: 1, from: 0, to: 1, requests: [], tookMs: 260 };
+  const { entries } = entriesOf(began, live, { kind: "ended", exitCode: 0, reason: "stopped" });
+  assert.deepEqual(entries.map(({ outcome, liveMs }) => [outcome, liveMs]), [["cut_short", 260]]);
 });
 
-Deno.test("ledger file + a directory that can't be written is told once and costs only lines", async () => {
-  await using dir = tempDir();
-  const problems: string[] = [];
-  const file = new LedgerFile({ directory: dir.at("absent"), problem: (problem) => problems.push(problem) });
-  await file.append(entry(1));
-  await file.append(entry(2));
-  assert.equal(problems.length, 1);
-  assert.match(problems[0] ?? "", /^append to .*handoffs\.jsonl: /);
-  assert.deepEqual(await file.read(5), []);
+Deno.test("ledger + joining another supervisor's epoch is a handoff too, from the start to the end of that epoch", () => {
+  const { entries } = entriesOf(
+    { kind: "start_began", epoch: 5, cause: "join" },
+    { kind: "preflight_passed", cached: false, tookMs: 80, bootstrapDigest: "bd", binaryDigest: "ed" },
+    { kind: "epoch_live", epoch: 5, pid: 9, version: "x/1.40.0/y", tookMs: 170 },
+    { kind: "foreign_ended", epoch: 4, drainedMs: 9_000 },
+  );
+  const { from, to, source, outcome, drainMs, handoff } = entries[0]!;
+  assert.deepEqual([from, to, source, outcome, drainMs, handoff], [4, 5, "join", "done", 9_000, undefined]);
+});
+
+Deno.test("ledger + a first start is no handoff, a join whose child dies is a failed one and the next try another", () => {
+  const { entries, book } = entriesOf(
+    { kind: "start_began", epoch: 0, cause: "first" },
+    { kind: "start_began", epoch: 5, cause: "join" },
+    { kind: "epoch_exited", epoch: 5, attempt: 1, exit: { code: 1 }, role: "child", livedMs: 5 },
+    { kind: "start_began", epoch: 5, cause: "join" },
+  );
+  assert.deepEqual(entries.map(({ outcome, refusal }) => [outcome, refusal?.name]), [["failed", "child_died"]]);
+  assert.equal(book.open().length, 1);
 });

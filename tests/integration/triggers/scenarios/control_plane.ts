@@ -192,14 +192,15 @@ export const scenarios: readonly Scenario[] = [
       } as const;
       // Nobody is there: Envoy starts without when the timeout is over, and goes on asking.
       const rest = { kind: "rest", port: freePort(), initialFetchTimeoutMs: 300 } as const;
-      for (const version of ENVOY_VERSIONS) {
-        for (const xds of [files, rest]) {
-          const scene = await stage.serve({ envoyPath: envoyPath(version), bootstrap: { xds } });
+      for (const xds of [files, rest]) {
+        await Promise.all(ENVOY_VERSIONS.map(async (version) => {
+          const traffic = { requestsPerSecond: 100 };
+          const scene = await stage.serve({ envoyPath: envoyPath(version), bootstrap: { xds }, traffic });
           await scene.hup();
           await serves(scene, 1);
           assert.equal(scene.count("control_plane_awaited"), 0);
           await scene.traffic.stop();
-        }
+        }));
       }
       return "handed over at once, by all three versions";
     },

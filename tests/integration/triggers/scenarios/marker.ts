@@ -81,6 +81,23 @@ const withMounts: readonly Scenario[] = [
   },
   {
     line: 15,
+    name: "a marker of the past that can't be removed: refused with exit code 2, rather than Ready by what is not so",
+    async run(stage) {
+      const directory = stage.use(tempDir());
+      const { path, remount } = await mounted(stage, directory, "1m");
+      const marker = `${path}/ready`;
+      Deno.writeTextFileSync(marker, `${Date.now()} 3 42\n`);
+      await remount("ro");
+      const scene = stage.prepare({ directory, extraArguments: ["--ready-marker", marker] });
+      assert.equal((await within("its end", scene.epochd.exit)).code, 2);
+      const refused = await scene.event("start_refused", undefined, 0);
+      assert.match(String(refused.problem), /read-only file system/);
+      assert.equal(scene.count("epoch_spawned"), 0);
+      return "exit 2";
+    },
+  },
+  {
+    line: 15,
     name: "the marker's disk is full: told, not Ready by a marker that is too old, tried until there is room",
     async run(stage) {
       const directory = stage.use(tempDir());

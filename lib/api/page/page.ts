@@ -1,0 +1,3 @@
+export function statusPage() {
+  return { html: "", headers: {}, etag: "" };
+}

@@ -1,0 +1,2 @@
+import type { Command } from "commander";
+export function completions(_program: Command, _shell: string): string { return ""; }
