@@ -7,6 +7,7 @@ import { type Refusal, refusal } from "../core/refusal.ts";
 import type { ChildProcess, Processes, Spawned, SpawnRequest } from "../runtime/ports.ts";
 import { reason } from "./content.ts";
 import { ELF_HEADER_BYTES, foreignHeader } from "./elf.ts";
+import { KeptBinaries } from "./kept_binaries.ts";
 import { epochArgs, epochEnv, type EpochFlags } from "./envoy_args.ts";
 
 export interface EnvoyProcessesOptions {
@@ -20,7 +21,11 @@ export interface EnvoyProcessesOptions {
 }
 
 export class EnvoyProcesses implements Processes {
-  constructor(private readonly options: EnvoyProcessesOptions) {}
+  private readonly kept: KeptBinaries;
+
+  constructor(private readonly options: EnvoyProcessesOptions) {
+    this.kept = new KeptBinaries(options.isStill);
+  }
 
   spawn(request: SpawnRequest): Spawned {
     const { epoch, plan } = request;
@@ -44,12 +49,23 @@ export class EnvoyProcesses implements Processes {
     }
   }
 
-  /** The file, or the living process' own image when the file is no longer that one (replaced or unlinked; verified 1.38 to 1.40). */
+  keepBinary(
+    { digest, path, pid }: { readonly digest: string; readonly path: string; readonly pid: number },
+    keepDigests: readonly string[],
+  ): string | undefined {
+    this.kept.prune(keepDigests);
+    return this.kept.keep(digest, path, pid);
+  }
+
+  /**
+   * The file; where that is no longer the one (replaced or unlinked), what was kept of it or the living process' own image (verified
+   * 1.38 to 1.40).
+   */
   private executable({ plan, sameBinaryAsPid }: SpawnRequest): string {
-    if (sameBinaryAsPid === undefined || this.options.isStill(plan.binaryPath, plan.binaryDigest)) {
-      return plan.binaryPath;
-    }
-    return `/proc/${sameBinaryAsPid}/exe`;
+    if (this.options.isStill(plan.binaryPath, plan.binaryDigest)) return plan.binaryPath;
+    const kept = this.kept.find(plan.binaryDigest);
+    if (kept !== undefined) return kept;
+    return sameBinaryAsPid === undefined ? plan.binaryPath : `/proc/${sameBinaryAsPid}/exe`;
   }
 }
 

@@ -31,7 +31,10 @@ export type SegmentLook =
 export interface SharedMemoryOptions {
   readonly shmDir?: string;
   readonly procDir?: string;
-  /** How long a start waits for the Envoys of a killed supervisor to end: they got SIGTERM, which takes under a second. */
+  /**
+   * How long a start waits for the Envoys of a killed supervisor to end. They got SIGTERM, which takes under a second; a successor whose
+   * parent was faster tries for ten to tell it and then aborts (1.38 to 1.40).
+   */
   readonly endingMs?: number;
 }
 
@@ -43,7 +46,7 @@ export class SharedMemory implements Segment {
   constructor(private readonly baseId: number, options: SharedMemoryOptions = {}) {
     this.path = `${options.shmDir ?? "/dev/shm"}/envoy_shared_memory_${baseId * 10}`;
     this.procDir = options.procDir ?? "/proc";
-    this.endingMs = options.endingMs ?? 3000;
+    this.endingMs = options.endingMs ?? 12_000;
   }
 
   async look(): Promise<SegmentLook> {

@@ -1,6 +1,7 @@
 // Owns: the event stream: records as server-sent events, with a bounded backlog a reader.
 // Must not: hold more for a slow reader than its bound: it is cut off and comes back with Last-Event-ID.
 
+import { describe } from "../observe/describe.ts";
 import type { RecordedFact } from "../observe/record.ts";
 import type { Control } from "../runtime/control.ts";
 import { toJson } from "./json.ts";
@@ -17,8 +18,10 @@ export interface EventStreamOptions {
 
 const encoder = new TextEncoder();
 
+/** With level and text as the log has them, for readers that know no facts. */
 export function formatEvent(record: RecordedFact): string {
-  return `id: ${record.seq}\nevent: ${record.fact.kind}\ndata: ${toJson(record)}\n\n`;
+  const { level, message } = describe(record.fact);
+  return `id: ${record.seq}\nevent: ${record.fact.kind}\ndata: ${toJson({ ...record, level, message })}\n\n`;
 }
 
 export function eventStream(control: Control, options: EventStreamOptions): ReadableStream<Uint8Array> {

@@ -81,7 +81,14 @@ export const schemas: Readonly<Record<SchemaName, z.ZodType>> = {
   Change: change,
   Config: configSchema,
   Epochs: z.looseObject({ service: z.string(), epochs: z.array(epoch) }),
-  Event: z.looseObject({ seq: count, service: z.string(), wallMs: ms, fact: z.looseObject({ kind: z.string() }) }),
+  Event: z.looseObject({
+    seq: count,
+    service: z.string(),
+    wallMs: ms,
+    fact: z.looseObject({ kind: z.string() }),
+    level: z.string(),
+    message: z.string(),
+  }),
   History: z.looseObject({
     handoffs: z.array(z.looseObject({
       kind: z.literal("handoff"),

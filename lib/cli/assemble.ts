@@ -16,6 +16,7 @@ import { Snapshots } from "../adapters/snapshots.ts";
 import { ContentWatch } from "../adapters/file_watch.ts";
 import { preloadEnv, writeLibrary } from "../death_signal/preload.ts";
 import type { ServiceConfig } from "../config/service_config.ts";
+import type { ShellFact } from "../observe/shell_fact.ts";
 import type { ServicePorts } from "../runtime/perform.ts";
 import type { Subject } from "../core/event.ts";
 import type { Preflight, WatchedContent } from "../runtime/ports.ts";
@@ -39,7 +40,13 @@ export interface Self {
   readonly version: string;
 }
 
-export function assemble(first: ServiceConfig, chosenConcurrency: number, self: Self): Assembled {
+/** `chosenConcurrency`: where no other pod's epoch says another. */
+export function assemble(
+  first: ServiceConfig,
+  chosenConcurrency: number,
+  self: Self,
+  tell: (fact: ShellFact) => void,
+): Assembled {
   let config = first;
   // Those of another pod's epoch that was joined win.
   let adopted: Parameters<ServicePorts["adopt"]>[0] = {};
@@ -104,8 +111,15 @@ export function assemble(first: ServiceConfig, chosenConcurrency: number, self: 
       }),
     })
     : undefined;
+  const adopt: ServicePorts["adopt"] = (taken) => {
+    adopted = taken;
+    const { concurrency: given = chosenConcurrency } = taken;
+    if (given !== chosenConcurrency) {
+      tell({ kind: "concurrency_chosen", concurrency: given, why: whyAdopted(chosenConcurrency) });
+    }
+  };
   return {
-    ports: { processes, admin, preflight, segment, marker, pods, adopt: (taken) => void (adopted = taken) },
+    ports: { processes, admin, preflight, segment, marker, pods, adopt },
     marker,
     watchOf: (subject) => new ContentWatch({ pollMs: config.pollMs, ...(subject === "binary" ? { binaries } : {}) }),
     preflightBy: (asked) => generation(asked).preflight,
@@ -114,4 +128,8 @@ export function assemble(first: ServiceConfig, chosenConcurrency: number, self: 
       preflight.use(generation(next));
     },
   };
+}
+
+function whyAdopted(asked: number): string {
+  return `as the epoch that is joined has it, not ${asked}: only a start without a predecessor can change it`;
 }

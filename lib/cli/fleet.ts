@@ -31,7 +31,7 @@ export class WiredFleet implements Fleet {
 
   /** Before the supervisor runs: resolves to the problem where a directory or a marker can't be used. */
   async prepare(name: string, config: ServiceConfig): Promise<string | undefined> {
-    const assembled = assemble(config, this.#concurrencyOf(config), this.self);
+    const assembled = this.#assemble(config);
     const { marker } = assembled;
     const problem = await prepareStateDir(config.stateDir) ?? await marker?.removeStale(() => {
       this.log.shell({ kind: "stale_marker_removed", path: marker.path });
@@ -61,7 +61,7 @@ export class WiredFleet implements Fleet {
 
   async preflight(name: string, config: ServiceConfig): Promise<Refusal | undefined> {
     const wired = this.stateOf(name) === "running" ? this.#wired.get(name) : undefined;
-    const assembled = wired?.assembled ?? assemble(config, this.#concurrencyOf(config), this.self);
+    const assembled = wired?.assembled ?? this.#assemble(config);
     const preflight = assembled.preflightBy(config);
     const { signal } = new AbortController();
     const newest = wired?.service.newest;
@@ -138,6 +138,10 @@ export class WiredFleet implements Fleet {
 
   trigger(name: string, source: TriggerSource, options: { readonly force: boolean }) {
     return this.supervisor.trigger(name, source, options);
+  }
+
+  #assemble(config: ServiceConfig): Assembled {
+    return assemble(config, this.#concurrencyOf(config), this.self, (fact) => this.log.shell(fact));
   }
 
   #concurrencyOf(config: ServiceConfig): number {

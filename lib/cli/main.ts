@@ -48,7 +48,10 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
   }
 
   program.command("status").description("show services and their epochs")
-    .option("--watch", "draw it anew while it changes, with connections and the last handoffs; lines where that is no terminal")
+    .option(
+      "--watch",
+      "draw it anew while it changes, with connections and the last handoffs; lines where that is no terminal",
+    )
     .option("--json", "for programs")
     .addOption(apiSocketOption())
     .addHelpText("after", statusExamples)

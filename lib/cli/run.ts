@@ -9,6 +9,7 @@ import type { Loaded } from "../config/load.ts";
 import type { LogConfig, RunConfig } from "../config/run_config.ts";
 import { writtenConfig } from "../config/written.ts";
 import { lineOptions, type Log, openLog } from "../observe/log.ts";
+import { otelSettings } from "../observe/otel_settings.ts";
 import { Observatory } from "../observe/observatory.ts";
 import { runtime, version } from "../observe/version.ts";
 import { Configuration } from "../runtime/configuration.ts";
@@ -24,13 +25,14 @@ const API_WAIT_MS = 1_000;
 
 type Given = Extract<Loaded, { kind: "loaded" }>;
 
-/** Resolves to the exit code of `epochd run`; 2 when a directory or a marker can't be used. */
-export async function run(loaded: Given): Promise<number> {
+/** Resolves to the exit code of `epochd run`; 2 when a directory or a marker can't be used. `chosen`: by `--base-id auto`. */
+export async function run(loaded: Given, chosen?: number): Promise<number> {
   const { config } = loaded;
   const log = openLog(logOptions(config.log));
   const names = Object.keys(config.services);
   log.shell({ kind: "supervisor_started", version, runtime, pid: Deno.pid, services: names });
   if (config.configPath !== undefined) log.shell({ kind: "config_loaded", path: config.configPath, services: names });
+  if (chosen !== undefined) log.shell({ kind: "base_id_chosen", baseId: chosen });
   const code = await supervise(loaded, log);
   log.shell({ kind: "supervisor_ended", exitCode: code });
   await log.flush(FLUSH_MS);
@@ -74,6 +76,8 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     stateDirOf: (name) => fleet.stateDirOf(name),
     census: (name) => fleet.census(name),
     problem: (problem) => log.shell({ kind: "ledger_failed", problem }),
+    traceProblem: (problem) => log.shell({ kind: "traces_failed", problem }),
+    otel: otelSettings((name) => Deno.env.get(name)),
   });
   let useApi: (config: RunConfig) => void = () => {};
   const configuration = new Configuration({

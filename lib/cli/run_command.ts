@@ -3,8 +3,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { FieldDescription } from "../config/field.ts";
 import { type FlagValues, runFlags } from "../config/flags.ts";
-import { loadRunConfig } from "../config/load.ts";
-import { problemLine } from "../config/problem.ts";
+import { type Loaded, loadRunConfig } from "../config/load.ts";
+import { type Problem, problemLine } from "../config/problem.ts";
 import { oneLine } from "../observe/words.ts";
 import { exitCode } from "./exit_code.ts";
 import type { Terminal } from "./terminal.ts";
@@ -27,13 +27,28 @@ export function addRunOptions(command: Command): void {
 
 export async function runCommand(command: Command, terminal: Terminal): Promise<number> {
   const environment = { EPOCHD_API_SOCKET: Deno.env.get("EPOCHD_API_SOCKET"), PATH: Deno.env.get("PATH") };
-  const loaded = await loadRunConfig(flagValues(command), environment);
-  if (loaded.kind === "refused") {
-    for (const problem of loaded.problems) terminal.err(`error: ${oneLine(problemLine(problem))}\n`);
-    return exitCode.usage;
-  }
+  const given = flagValues(command);
+  const chosen = given["base-id"] === "auto" ? await chooseBaseId() : undefined;
+  const flags = chosen === undefined ? given : { ...given, "base-id": String(chosen) };
+  const loaded = await loadRunConfig(flags, environment);
+  const problems = loaded.kind === "refused" ? loaded.problems : chosen === undefined ? [] : checkChosen(loaded);
+  for (const problem of problems) terminal.err(`error: ${oneLine(problemLine(problem))}\n`);
+  if (loaded.kind === "refused" || problems.length > 0) return exitCode.usage;
   const { run } = await import("./run.ts");
-  return await run(loaded);
+  const code = await run(loaded, chosen);
+  if (chosen !== undefined) await (await import("../adapters/free_base_id.ts")).leaveBaseId(chosen);
+  return code;
+}
+
+async function chooseBaseId(): Promise<number | undefined> {
+  const { findFreeBaseId } = await import("../adapters/free_base_id.ts");
+  return await findFreeBaseId();
+}
+
+function checkChosen({ config }: Extract<Loaded, { kind: "loaded" }>): readonly Problem[] {
+  if (Object.values(config.services).every(({ crossPod }) => !crossPod)) return [];
+  const expected = "expected a number: with --cross-pod every pod must have the same";
+  return [{ where: "--base-id", value: "auto", expected }];
 }
 
 function toOptions(field: FieldDescription): readonly Option[] {
@@ -65,7 +80,7 @@ function once(option: Option, field?: FieldDescription): Option {
   });
 }
 
-function flagValues(command: Command): FlagValues {
+export function flagValues(command: Command): FlagValues {
   const values: Record<string, string | boolean | readonly string[]> = {};
   for (const option of command.options) {
     const value: unknown = command.getOptionValue(option.attributeName());

@@ -31,7 +31,8 @@ export const serviceFields = {
     flag: "envoy-arg",
   }),
   base_id: field(integer(0, largestBaseId).prefault(0), {
-    description: "Envoy's base id, which keeps several Envoys of one machine apart",
+    description:
+      "Envoy's base id, which keeps several Envoys of one machine apart; on the command line `auto` takes one that is free",
     lifecycle: "static",
     staticWhy: "shared memory and sockets of the serving epoch carry it, and its successor finds it by them",
     placeholder: "NUMBER",

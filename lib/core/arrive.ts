@@ -53,6 +53,11 @@ export function enterLive(d: Draft, arrival: Arrival): void {
   }
   if (arrival.compare !== undefined) askInventory(d, arrival.epoch);
   d.do({ kind: "prune_snapshots", keepDigests: [...new Set(proven.map((p) => p.bootstrapDigest))] });
+  if (d.settings.rollbackWithinMs > 0) {
+    const { attempt, plan: { binaryDigest: digest, binaryPath: path } } = arrival.epoch;
+    const keepDigests = [...new Set(proven.map((p) => p.binaryDigest))];
+    d.do({ kind: "keep_binary", attempt, digest, path, keepDigests });
+  }
   catchUp(d);
 }
 
@@ -134,4 +139,9 @@ export function endChild(d: Draft, child: Child, role: Role, signal: "SIGTERM" |
  */
 export function killChild(d: Draft, child: Child): void {
   endChild(d, child, "child", "SIGKILL", KILL_AFTER_MS);
+}
+
+/** A stopped predecessor would hold its successor up, which asks it for counters and waits: going on harms nobody. */
+export function wake(d: Draft, predecessor: Predecessor | undefined): void {
+  if (predecessor !== undefined) d.do({ kind: "signal", attempt: predecessor.epoch.attempt, signal: "SIGCONT" });
 }

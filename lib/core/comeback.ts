@@ -13,7 +13,7 @@ import {
   REVIVAL_LOCK_MS,
   REVIVAL_TRIES,
 } from "./bounds.ts";
-import { endChild, exited } from "./arrive.ts";
+import { endChild, exited, wake } from "./arrive.ts";
 import { watchChild } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
 import { exitText, handoffFailed } from "./failing.ts";
@@ -168,6 +168,7 @@ export function spawn(d: Draft, comeback: Comeback, attempt: number): void {
   const child: Child = { attempt, number, plan, spawnedAtMs: d.nowMs };
   const pid = parent?.epoch.plan.binaryDigest === plan.binaryDigest ? parent.epoch.pid : undefined;
   d.say({ kind: "start_began", epoch: number, cause });
+  wake(d, parent);
   d.to({ kind: "starting", comeback, step: watchChild(d, child) });
   d.do({ kind: "spawn", attempt, epoch: number, plan, ...(pid === undefined ? {} : { sameBinaryAsPid: pid }) });
 }

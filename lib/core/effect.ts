@@ -5,7 +5,7 @@ import type { TimerName } from "./event.ts";
 import type { Question } from "./sighting.ts";
 
 /** `SIGUSR1` reopens Envoy's access logs; `SIGTERM` ends it in under a second (not a drain); `SIGKILL` is the last word. */
-export type ChildSignal = "SIGTERM" | "SIGKILL" | "SIGUSR1";
+export type ChildSignal = "SIGTERM" | "SIGKILL" | "SIGUSR1" | "SIGCONT";
 
 /** One thing to be done outside; its outcome, where it has one, comes back as an event. */
 export type Effect =
@@ -79,5 +79,13 @@ export type Effect =
   | { readonly kind: "remove_marker" }
   /** Remove snapshots of other digests: what may still be started again stays. */
   | { readonly kind: "prune_snapshots"; readonly keepDigests: readonly string[] }
+  /** Keep the binary that this attempt runs startable, whatever becomes of its file; let go of others. */
+  | {
+    readonly kind: "keep_binary";
+    readonly attempt: number;
+    readonly digest: string;
+    readonly path: string;
+    readonly keepDigests: readonly string[];
+  }
   | { readonly kind: "set_timer"; readonly name: TimerName; readonly afterMs: number }
   | { readonly kind: "clear_timer"; readonly name: TimerName };

@@ -102,6 +102,7 @@ export type Happening =
   | { readonly kind: "drain_answered"; readonly attempt: number; readonly ok: boolean; readonly detail: string }
   | { readonly kind: "segment_repaired"; readonly attempt: number; readonly outcome: RepairOutcome }
   | { readonly kind: "marker"; readonly problem: string | undefined }
+  | { readonly kind: "binary_not_kept"; readonly attempt: number; readonly problem: string }
   | { readonly kind: "handoff_lock"; readonly attempt: number; readonly taken: boolean; readonly problem?: string }
   | { readonly kind: "sighted"; readonly askedAtMs: number; readonly sighting: Sighting }
   | { readonly kind: "published"; readonly problem: string | undefined }

@@ -152,6 +152,7 @@ export type Fact =
   | { readonly kind: "ready_changed"; readonly ready: boolean; readonly epoch?: number }
   | { readonly kind: "marker_failed"; readonly problem: string }
   | { readonly kind: "marker_back" }
+  | { readonly kind: "binary_not_kept"; readonly problem: string }
   | { readonly kind: "handoff_lock_awaited"; readonly waitedMs: number }
   | {
     readonly kind: "predecessor_sought";

@@ -81,16 +81,14 @@ export function verdict(seen: Sighting): Verdict {
 export function epochToJoin(seen: Sighting, how: Verdict): number | undefined {
   const slot = newestSlot(seen.slots);
   if (how === "fresh_start" || slot === undefined) return undefined;
-  if ((how === "join_by_admin" || how === "wait_then_by_admin") && seen.identity !== undefined) {
-    return seen.identity.epoch;
-  }
-  const named = seen.heartbeat.kind === "beat" ? seen.heartbeat.epoch : seen.owner?.epoch;
+  const byAdmin = how === "join_by_admin" || how === "wait_then_by_admin" ? seen.identity?.epoch : undefined;
+  const named = byAdmin ?? (seen.heartbeat.kind === "beat" ? seen.heartbeat.epoch : seen.owner?.epoch);
   return named === undefined ? slot : nearest(named, slot);
 }
 
 /**
- * Envoy finds its parent by the slot alone, so a number that only fits the slot joins the right one. The one that was told of may have
- * ended since: what lives is then its successor, which died before it was told of, or its predecessor.
+ * Envoy finds its parent by the slot alone, so a number that only fits the slot joins the right one. The one that was told of, or that
+ * answers, need not be the newest: that is then its successor, or its predecessor where it has ended itself.
  */
 function nearest(named: number, slot: number): number {
   const ahead = (slot - named % 3 + 3) % 3;

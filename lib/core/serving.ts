@@ -5,7 +5,7 @@ import type { Epoch, Exit } from "./epoch.ts";
 import type { Event, IdentityAnswer, Inventory, Vitals } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
-import { predecessorEnded, predecessorOverdue, watchdogTickMs } from "./arrive.ts";
+import { predecessorEnded, predecessorOverdue, wake, watchdogTickMs } from "./arrive.ts";
 import { newestDied, rejoin } from "./comeback.ts";
 import { ORPHAN_MS, REVIVAL_TRIES } from "./bounds.ts";
 import { planRecovery } from "./failing.ts";
@@ -31,6 +31,7 @@ export function serving(d: Draft, phase: Serving, event: Event): void {
       return sighted(d, phase, event.askedAtMs, event.sighting);
     case "identity":
       if (event.attempt !== phase.epoch.attempt) return;
+      if (event.answer.kind === "silent") wake(d, phase.predecessor);
       return d.to({ ...phase, health: judge(d, phase.epoch, phase.health, event.askedAtMs, event.answer) });
     case "vitals":
       if (event.attempt === phase.epoch.attempt) vitals(d, phase, event);
@@ -72,7 +73,7 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
     const isGone = !seen.slots.includes(foreign.epoch % 3);
     if (!isGone && drainedMs < foreign.boundMs) return;
     // A second for the rounding of Envoy's own timers.
-    const isEarly = isGone && drainedMs < (epoch.plan.parentShutdownTimeMs ?? 0) - 1_000;
+    const isEarly = isGone && drainedMs < (epoch.plan.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs) - 1_000;
     if (isEarly) d.say({ kind: "foreign_lost", epoch: foreign.epoch, drainedMs });
     else if (isGone) d.say({ kind: "foreign_ended", epoch: foreign.epoch, drainedMs });
     // It can't be ended from here; that it hangs does not make this one less ready.

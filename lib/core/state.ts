@@ -261,7 +261,7 @@ export interface Yielding {
   readonly sinceMs: number;
   /** It was LIVE, so this epoch's listeners are closed. */
   readonly successorLive: boolean;
-  /** A drain had begun to close them before. */
+  /** They were closed, or began to be, before this successor came. */
   readonly wasDraining: boolean;
   readonly vanishedSinceMs: number | undefined;
   /** The last look heard this epoch's own admin. */

@@ -61,6 +61,8 @@ function dispatch(d: Draft, event: Event): void {
       return byPhase(d, event);
     case "marker":
       return markerAnswered(d, event.problem);
+    case "binary_not_kept":
+      return d.say({ kind: "binary_not_kept", problem: event.problem });
     case "published":
       return publishAnswered(d, event.problem);
     case "timer":

@@ -13,6 +13,7 @@ import { hasForeignSuccessor, lookOut } from "./company.ts";
 import { beginDetecting } from "./detecting.ts";
 import { planRecovery, tellRepair } from "./failing.ts";
 import { BEAT_AHEAD_MS, BEAT_TOO_OLD_MS } from "./predecessor.ts";
+import { readyEpoch } from "./ready.ts";
 import { refusal } from "./refusal.ts";
 import { end, resumeStop } from "./stopping.ts";
 import { catchUp, dropPending } from "./triggers.ts";
@@ -139,7 +140,7 @@ export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["st
     sinceMs: d.nowMs,
     attached,
     verified: false,
-    markerHeld: true,
+    markerHeld: readyEpoch(d.state) !== undefined,
     vanishedSinceMs: undefined,
   });
   lookOut(d, epoch);

@@ -50,7 +50,9 @@ export function checkNetworkNamespace({ root, supervisor, serving, config: { cro
       : ok(`network namespace ${own}, for epochd and Envoy`);
   }
   const [theirs, envoys] = [namespaceOf(root, String(supervisor.pid)), namespaceOf(root, String(serving.pid))];
-  if (theirs === undefined || envoys === undefined) return unknown("Envoy's or epochd's network namespace can't be seen from here");
+  if (theirs === undefined || envoys === undefined) {
+    return unknown("Envoy's or epochd's network namespace can't be seen from here");
+  }
   if (theirs !== envoys) {
     return fail(
       `epochd is in network namespace ${theirs} and epoch ${serving.epoch} in ${envoys}: a successor would not find it`,

@@ -24,7 +24,9 @@ export function checkWatch({ root, config }: Patient): readonly Found[] {
       Deno.watchFs(directory, { recursive: false }).close();
     } catch (error) {
       findings.push(warn(
-        `${directory} can't be watched (${messageOf(error)}): epochd looks at its files every ${pollMs / 1000} s instead`,
+        `${directory} can't be watched (${messageOf(error)}): epochd looks at its files every ${
+          pollMs / 1000
+        } s instead`,
         "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches, or check the directory's permissions",
       ));
     }
@@ -38,7 +40,10 @@ export function checkStateDir({ config: { stateDir } }: Patient): Found {
     const above = nearestAbove(stateDir);
     const wrong = writeProblem(above);
     if (wrong === undefined) return ok(`${stateDir} does not exist, epochd makes it`);
-    return fail(`${stateDir} does not exist and can't be made: ${wrong}`, `make it with mode 0700, owned by uid ${Deno.uid()}`);
+    return fail(
+      `${stateDir} does not exist and can't be made: ${wrong}`,
+      `make it with mode 0700, owned by uid ${Deno.uid()}`,
+    );
   }
   if (!info.isDirectory) return fail(`${stateDir} is no directory`, "remove it, or use another --state-dir");
   const uid = Deno.uid();
@@ -53,17 +58,27 @@ export function checkStateDir({ config: { stateDir } }: Patient): Found {
 export function checkMarker({ config: { readyMarker }, inPod }: Patient): Found {
   if (readyMarker === undefined) {
     return inPod
-      ? warn("no ready marker in a pod: kubelet can't see that the service is ready", "set --ready-marker, and probe it with epochd-probe")
+      ? warn(
+        "no ready marker in a pod: kubelet can't see that the service is ready",
+        "set --ready-marker, and probe it with epochd-probe",
+      )
       : ok("no ready marker is asked for");
   }
   const info = infoOf(readyMarker);
   if (info?.isSymlink === true || info?.isDirectory === true) {
-    return fail(`${readyMarker} is a ${info.isSymlink ? "symbolic link" : "directory"}`, "remove it: epochd makes a file there");
+    return fail(
+      `${readyMarker} is a ${info.isSymlink ? "symbolic link" : "directory"}`,
+      "remove it: epochd makes a file there",
+    );
   }
   const directory = readyMarker.slice(0, Math.max(1, readyMarker.lastIndexOf("/"))) || ".";
-  if (infoOf(directory) === undefined) return fail(`${directory} does not exist`, `make it, writable by uid ${Deno.uid()}`);
+  if (infoOf(directory) === undefined) {
+    return fail(`${directory} does not exist`, `make it, writable by uid ${Deno.uid()}`);
+  }
   const wrong = writeProblem(directory);
-  return wrong === undefined ? ok(`${readyMarker} can be written`) : fail(wrong, "mount it writable, or use another --ready-marker");
+  return wrong === undefined
+    ? ok(`${readyMarker} can be written`)
+    : fail(wrong, "mount it writable, or use another --ready-marker");
 }
 
 /** A soft limit this low is a shell's default, not a proxy's. */
@@ -79,9 +94,14 @@ export function checkDescriptors({ root, supervisor, serving }: Patient): Found 
   const said = `each epoch may open ${soft} files${used === undefined ? "" : `, epoch ${serving!.epoch} has ${used}`}`;
   // Each generation has the limit for itself; what both open together counts for the machine.
   if (used !== undefined && used > 0.8 * limit) return fail(`${said}: its successor would reach the limit too`, raise);
-  const [allocated = NaN, , most = NaN] = (readText(`${root}/proc/sys/fs/file-nr`) ?? "").trim().split(/\s+/).map(Number);
+  const [allocated = NaN, , most = NaN] = (readText(`${root}/proc/sys/fs/file-nr`) ?? "").trim().split(/\s+/).map(
+    Number,
+  );
   if (used !== undefined && allocated + used > most) {
-    return fail(`${said}; the machine has ${allocated} of ${most} open, too many for a second epoch`, "raise fs.file-max");
+    return fail(
+      `${said}; the machine has ${allocated} of ${most} open, too many for a second epoch`,
+      "raise fs.file-max",
+    );
   }
   return limit < fewDescriptors ? warn(said, raise) : ok(said);
 }

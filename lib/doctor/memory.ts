@@ -8,7 +8,9 @@ import { type Patient, readText, showBytes } from "./patient.ts";
 const nearPart = 0.85;
 
 export function checkMemory({ root, serving, supervisor }: Patient): Found {
-  if (serving === undefined || supervisor === undefined) return unknown("no Envoy runs, whose memory could be measured");
+  if (serving === undefined || supervisor === undefined) {
+    return unknown("no Envoy runs, whose memory could be measured");
+  }
   const envoyBytes = rssBytes(root, serving.pid);
   if (envoyBytes === undefined) return unknown(`the memory of process ${serving.pid} can't be seen`);
   const ownBytes = rssBytes(root, supervisor.pid) ?? 0;
@@ -21,7 +23,8 @@ export function checkMemory({ root, serving, supervisor }: Patient): Found {
     if (needBytes > limit.bytes) return fail(`${found}: the next handoff would be killed`, todo);
     return needBytes > nearPart * limit.bytes ? warn(found, todo) : ok(found);
   }
-  const availableBytes = Number(/^MemAvailable:\s+(\d+) kB$/m.exec(readText(`${root}/proc/meminfo`) ?? "")?.[1] ?? NaN) * 1024;
+  const availableBytes =
+    Number(/^MemAvailable:\s+(\d+) kB$/m.exec(readText(`${root}/proc/meminfo`) ?? "")?.[1] ?? NaN) * 1024;
   if (Number.isNaN(availableBytes)) return unknown(`${said}; what is available can't be seen`);
   const isDraining = supervisor.epochs.some(({ role }) => role === "predecessor");
   const found = `${said}; no limit, ${showBytes(availableBytes)} available`;

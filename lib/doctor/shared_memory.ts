@@ -6,7 +6,8 @@ import { type Patient, readText } from "./patient.ts";
 
 export function checkShmDir({ root }: Patient): Found {
   const path = `${root}/dev/shm`;
-  const mount = "mount a tmpfs there (Kubernetes: an emptyDir with medium Memory), writable by the user of Envoy and epochd";
+  const mount =
+    "mount a tmpfs there (Kubernetes: an emptyDir with medium Memory), writable by the user of Envoy and epochd";
   try {
     const info = Deno.statSync(path);
     if (!info.isDirectory) return fail(`${path} is no directory`, mount);
@@ -27,7 +28,10 @@ export function checkShmDir({ root }: Patient): Found {
   }
   const type = mountType(root);
   if (type !== undefined && type !== "tmpfs") {
-    return warn(`${path} is writable, on ${type}`, "a tmpfs is what Envoy expects: shared memory on a disk outlives a boot");
+    return warn(
+      `${path} is writable, on ${type}`,
+      "a tmpfs is what Envoy expects: shared memory on a disk outlives a boot",
+    );
   }
   return ok(`${path} is writable${type === undefined ? "" : `, a ${type}`}`);
 }
@@ -66,7 +70,9 @@ export async function checkSegment(patient: Patient): Promise<Found> {
   }
   if (!look.ours) {
     const found = `${path} belongs to uid ${look.uid}, Envoy and epochd run as uid ${Deno.uid()}`;
-    if (Deno.uid() === 0) return serving === undefined ? ok(`${found}; root's epoch 0 replaces it`) : warn(found, remove);
+    if (Deno.uid() === 0) {
+      return serving === undefined ? ok(`${found}; root's epoch 0 replaces it`) : warn(found, remove);
+    }
     return fail(found, `run as uid ${look.uid}, or ${remove}`);
   }
   if (look.header === undefined || look.header.sizeBytes !== look.sizeBytes) {
@@ -110,7 +116,10 @@ async function seenElsewhere({ root, serving }: Patient, path: string): Promise<
     );
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) {
-      return fail(`epoch ${serving.epoch} (pid ${serving.pid}) has no ${path} of its own`, "share /dev/shm between both containers");
+      return fail(
+        `epoch ${serving.epoch} (pid ${serving.pid}) has no ${path} of its own`,
+        "share /dev/shm between both containers",
+      );
     }
     return unknown(`${path} is there; whether epoch ${serving.epoch} uses the same can't be seen: ${messageOf(error)}`);
   }

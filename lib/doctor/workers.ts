@@ -11,7 +11,9 @@ export function checkWorkers({ root, config: { concurrency }, serving }: Patient
   const wanted = concurrency ?? running ?? usable;
   if (running !== undefined && running !== wanted) {
     return fail(
-      `epoch ${serving!.epoch} runs ${running} workers, the next one would run ${wanted}: listen sockets of the others stay without a reader`,
+      `epoch ${
+        serving!.epoch
+      } runs ${running} workers, the next one would run ${wanted}: listen sockets of the others stay without a reader`,
       `set concurrency to ${running}, or stop and start the service`,
     );
   }

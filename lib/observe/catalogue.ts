@@ -235,6 +235,11 @@ export const catalogue: Rows<Fact> = {
     fields: { problem: "text" },
     message: (fact) => `the ready marker could not be written: ${fact.problem}`,
   },
+  binary_not_kept: {
+    level: "warn",
+    fields: { problem: "text" },
+    message: (fact) => `a rollback could find another executable in its place: ${fact.problem}`,
+  },
   marker_back: {
     level: "info",
     fields: {},

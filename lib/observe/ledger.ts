@@ -73,7 +73,7 @@ export class LedgerBook {
         // What still drains ends without anybody seeing it.
         return this.#of(service).flatMap((entry) => this.#end(entry, { outcome: "cut_short" }));
       case "epoch_live":
-        return this.#live(service, fact);
+        return this.#live(record, fact);
       default:
         return this.#ofPods(record) ?? this.#details(service, fact);
     }
@@ -106,7 +106,7 @@ export class LedgerBook {
     return { kind: "began", entry };
   }
 
-  #live(service: string, fact: Extract<Fact, { kind: "epoch_live" }>): readonly Taken[] {
+  #live({ service, wallMs }: RecordedFact, fact: Extract<Fact, { kind: "epoch_live" }>): readonly Taken[] {
     const version = envoyVersion(fact.version);
     const entry = this.#starting(service);
     this.#versions.set(service, version);
@@ -114,7 +114,7 @@ export class LedgerBook {
     entry.startMs = tenths(fact.tookMs);
     entry.envoyVersion = version;
     if (entry.source !== "join") return [];
-    entry.liveMs = entry.startMs;
+    entry.liveMs = Math.max(entry.startMs, wallMs - Date.parse(entry.beganAt));
     return [{ kind: "live", entry }];
   }
 

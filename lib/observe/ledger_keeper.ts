@@ -14,6 +14,8 @@ export interface LedgerKeeperOptions {
   /** Asks Envoy, bounded. */
   readonly census: (service: string) => Promise<Census | undefined>;
   readonly problem: (problem: string) => void;
+  /** Of each entry that is written. */
+  readonly written?: (entry: LedgerEntry) => void;
   readonly pollMs?: number;
 }
 
@@ -88,8 +90,10 @@ export class LedgerKeeper {
     // Envoy keeps the number of the parent it has ended until its next flush: the last there is.
     const last = entry.outcome === "done" ? await this.options.census(entry.service).catch(() => undefined) : undefined;
     const atEnd = last?.draining !== undefined && last.draining > 0 ? last.draining : connectionsAtEnd;
-    const whole = { ...this.#credited(entry), ...(atEnd === undefined ? {} : { connectionsAtEnd: atEnd }) };
-    await this.#fileOf(entry.service)?.append({ ...whole, pid: this.options.pid });
+    const { pid, written } = this.options;
+    const whole = { ...this.#credited(entry), ...(atEnd === undefined ? {} : { connectionsAtEnd: atEnd }), pid };
+    written?.(whole);
+    await this.#fileOf(entry.service)?.append(whole);
   }
 
   #credited(entry: LedgerEntry): LedgerEntry {

@@ -4,6 +4,8 @@
 import type { Control } from "../runtime/control.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import { LedgerKeeper } from "./ledger_keeper.ts";
+import type { OtelSettings } from "./otel_settings.ts";
+import type { OtlpExporter } from "./otlp.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ApiRequest, Census, Observed } from "./observed.ts";
 
@@ -14,7 +16,11 @@ export interface ObservatoryOptions {
   readonly stateDirOf: (service: string) => string | undefined;
   /** Asks Envoy, bounded. */
   readonly census: (service: string) => Promise<Census | undefined>;
+  /** Of the ledger; of the traces. */
   readonly problem: (problem: string) => void;
+  readonly traceProblem?: (problem: string) => void;
+  /** Absent: no traces. */
+  readonly otel?: OtelSettings | string | undefined;
 }
 
 /** The supervisor holds a thousand facts for whoever comes late: metrics come before the first is lost. */
@@ -27,13 +33,22 @@ export class Observatory implements Observed {
   /** Services whose predecessor is another supervisor's. */
   readonly #foreign = new Set<string>();
   readonly #earlyRequests: ApiRequest[] = [];
+  #exporter: Promise<OtlpExporter> | undefined;
   #metrics: Metrics | undefined;
   #loading: Promise<Metrics> | undefined;
   #census: { readonly atMs: number; readonly answer: Promise<Readonly<Record<string, Census>>> } | undefined;
 
   constructor(private readonly options: ObservatoryOptions) {
-    const { pid, stateDirOf, census, problem, control } = options;
-    this.#ledger = new LedgerKeeper({ pid, directoryOf: stateDirOf, census, problem });
+    const { pid, stateDirOf, census, problem, control, otel, traceProblem } = options;
+    const written = typeof otel === "object" ? (entry: LedgerEntry) => void this.#trace(otel, entry) : undefined;
+    this.#ledger = new LedgerKeeper({
+      pid,
+      directoryOf: stateDirOf,
+      census,
+      problem,
+      ...(written === undefined ? {} : { written }),
+    });
+    if (typeof otel === "string") traceProblem?.(otel);
     control.subscribe((record) => {
       this.#ledger.observe(record);
       const { kind } = record.fact;
@@ -69,9 +84,17 @@ export class Observatory implements Observed {
     return this.#census.answer;
   }
 
-  /** Resolves when the ledger is written. */
-  close(): Promise<void> {
-    return this.#ledger.close();
+  /** Resolves when the ledger is written and the traces are sent. */
+  async close(): Promise<void> {
+    await this.#ledger.close();
+    await (await this.#exporter)?.close();
+  }
+
+  async #trace(otel: OtelSettings, entry: LedgerEntry): Promise<void> {
+    this.#exporter ??= import("./otlp.ts").then(({ OtlpExporter }) =>
+      new OtlpExporter({ ...otel, problem: (problem) => this.options.traceProblem?.(problem) })
+    );
+    (await this.#exporter).send(entry);
   }
 
   async #takeCensus(): Promise<Readonly<Record<string, Census>>> {

@@ -81,6 +81,11 @@ export const shellCatalogue: Rows<ShellFact> = {
     fields: { problem: "text" },
     message: (fact) => `can't start: ${fact.problem}`,
   },
+  base_id_chosen: {
+    level: "info",
+    fields: { baseId: "number" },
+    message: (fact) => `base id ${fact.baseId} is free and taken for this run`,
+  },
   concurrency_chosen: {
     level: "info",
     fields: { concurrency: "number", why: "text" },
@@ -120,6 +125,11 @@ export const shellCatalogue: Rows<ShellFact> = {
     level: "warn",
     fields: { problem: "text" },
     message: (fact) => `the ledger of handoffs lacks a line: ${fact.problem}`,
+  },
+  traces_failed: {
+    level: "warn",
+    fields: { problem: "text" },
+    message: (fact) => `traces of handoffs do not arrive: ${fact.problem}`,
   },
   supervisor_ended: {
     level: (fact) => fact.exitCode === 0 ? "info" : "error",

@@ -41,6 +41,7 @@ export type ShellFact =
   | { readonly kind: "api_credentials_read"; readonly what: string; readonly count: number }
   | { readonly kind: "api_credentials_failed"; readonly what: string; readonly problem: string }
   | { readonly kind: "start_refused"; readonly problem: string }
+  | { readonly kind: "base_id_chosen"; readonly baseId: number }
   | { readonly kind: "concurrency_chosen"; readonly concurrency: number; readonly why: string }
   | { readonly kind: "stale_marker_removed"; readonly path: string }
   | { readonly kind: "signal_received"; readonly signal: string }
@@ -49,5 +50,6 @@ export type ShellFact =
   | { readonly kind: "stale_socket_removed"; readonly path: string }
   | { readonly kind: "log_lines_dropped"; readonly lines: number }
   | { readonly kind: "ledger_failed"; readonly problem: string }
+  | { readonly kind: "traces_failed"; readonly problem: string }
   | { readonly kind: "supervisor_ended"; readonly exitCode: number }
   | { readonly kind: "bug"; readonly problem: string };

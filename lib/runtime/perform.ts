@@ -125,6 +125,8 @@ export class Performer {
       case "prune_snapshots":
         this.ports.preflight.prune(effect.keepDigests).catch((error) => this.bug(effect.kind, error));
         return;
+      case "keep_binary":
+        return this.#keepBinary(effect);
       case "set_timer":
         return this.timers.set(effect.name, effect.afterMs);
       case "clear_timer":
@@ -168,6 +170,13 @@ export class Performer {
 
   #answer<T>(where: string, promise: Promise<T>, happening: (value: T) => Happening): void {
     promise.then((value) => this.submit(happening(value)), (error) => this.bug(where, error));
+  }
+
+  #keepBinary({ attempt, digest, path, keepDigests }: Extract<Effect, { kind: "keep_binary" }>): void {
+    const pid = this.#children.get(attempt)?.pid;
+    if (pid === undefined) return;
+    const problem = this.ports.processes.keepBinary({ digest, path, pid }, keepDigests);
+    if (problem !== undefined) this.submit({ kind: "binary_not_kept", attempt, problem });
   }
 
   #preflight(effect: Extract<Effect, { kind: "preflight" }>): void {

@@ -38,6 +38,11 @@ export interface ChildProcess {
 /** Synchronous on purpose: the pid is known before any other event can be looked at. */
 export interface Processes {
   spawn(request: SpawnRequest): Spawned;
+  /** Keeps the binary that `pid` runs startable, and only those of `keepDigests`; the problem, or undefined. */
+  keepBinary(
+    binary: { readonly digest: string; readonly path: string; readonly pid: number },
+    keepDigests: readonly string[],
+  ): string | undefined;
 }
 
 /** Every question on a connection of its own (a draining parent answers for ever on old ones), never through a proxy. */

@@ -4,6 +4,7 @@ import { globSync } from "node:fs";
 import { basename, join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { runFlags } from "../../lib/config/flags.ts";
+import { projectDir } from "../../tools/toolchain.ts";
 import { envoyPath } from "../support/envoys.ts";
 import { tempDir } from "../support/tempdir.ts";
 import { assertGolden } from "./golden.ts";
@@ -53,6 +54,14 @@ Deno.test({
       await assertGolden(join(here, `golden/notes_${name}.golden`), parse(stdout)[0].notes);
     }
   },
+});
+
+Deno.test("chart, image tags and epochd are of one version", async () => {
+  const { version } = JSON.parse(await Deno.readTextFile(join(projectDir, "deno.json")));
+  const chart = parse(await Deno.readTextFile(join(chartDir, "Chart.yaml")))[0];
+  assert.deepEqual([chart.version, chart.appVersion], [version, version]);
+  const workload = await Deno.readTextFile(join(projectDir, "deploy/kustomize/epochd/workload.yaml"));
+  assert.ok(workload.includes(`image: epochd:${version}`));
 });
 
 Deno.test({

@@ -1,12 +1,14 @@
 /** The chart without crossPod on a real node: a pod of its own network, under the `restricted` policy of Kubernetes. */
 import assert from "node:assert/strict";
+import { globSync } from "node:fs";
+import { join } from "node:path";
 import { until } from "../support/until.ts";
 import { tempDir } from "../support/tempdir.ts";
 import { Cluster, clusterObstacle } from "./support/cluster.ts";
 import { processesOfPod } from "./support/node.ts";
 import { ownBootstrap, writeOwnWorkload } from "./support/own_workload.ts";
 import { onlyPod, PodHistory, podsOf } from "./support/pods.ts";
-import { chartImages, LISTEN_PORT, Release, releaseBootstrap, UPSTREAM_PORT } from "./support/release.ts";
+import { chartDir, chartImages, LISTEN_PORT, Release, releaseBootstrap, UPSTREAM_PORT } from "./support/release.ts";
 import { RemoteTraffic } from "./support/remote_traffic.ts";
 
 const obstacle = await clusterObstacle();
@@ -32,6 +34,13 @@ Deno.test({
     const step = async (name: string, act: () => Promise<void>) => {
       if (!await t.step(name, act)) throw new Error(`${name}: failed, and the rest builds on it`);
     };
+
+    await step("the API server takes all that the chart renders", async () => {
+      for (const values of globSync(join(import.meta.dirname!, "../chart/values/*.yaml"))) {
+        const manifest = await cluster.helm("template", "edge", chartDir, "-n", "default", "-f", values);
+        await cluster.pipe(manifest, "apply", "--dry-run=server", "--validate=strict", "-f", "-");
+      }
+    });
 
     await step("install", async () => {
       await release.upgrade({ generation: "first", envoyVersion: "1.40.0" });
@@ -108,14 +117,21 @@ Deno.test({
       });
     }
 
-    await step("another image replaces the pod", async () => {
+    await step("another image, and a port below 1024, replace the pod", async () => {
       const before = await pod();
-      await release.upgrade({ generation: "fourth", envoyVersion: "1.39.3" });
+      // What values.yaml says of ports below 1024.
+      const sysctl = "podSecurityContext.sysctls[0]";
+      await release.upgrade(
+        { generation: "fourth", envoyVersion: "1.39.3", listenPort: 80 },
+        ...["--set", `${sysctl}.name=net.ipv4.ip_unprivileged_port_start`, "--set-string", `${sysctl}.value=0`],
+      );
       const after = await until("the new pod alone is there", async () => {
         const [only, ...others] = await podsOf(cluster, NAMESPACE, "epochd");
         return others.length === 0 && only !== undefined && only.ready && only.uid !== before.uid ? only : undefined;
       }, { timeoutMs: 120_000 });
       assert.equal(after.image, "localhost/envoy:1.39.3");
+      const { stdout } = await cluster.onNode("curl", ["--silent", "--fail", `http://${after.ip}:80/direct`]);
+      assert.notEqual(stdout, "");
     });
 
     await step("without hotRestart Envoy runs alone", async () => {

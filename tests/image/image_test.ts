@@ -75,6 +75,20 @@ Deno.test({
       assert.ok(bytes < 110_000_000, `the image has ${bytes} bytes`);
     });
 
+    await step("it builds on a base of one's own as well, which then brings the C library", async () => {
+      await docker.must(
+        "load",
+        "--input",
+        (await writeImages([await envoyImage("1.40.0", ENVOY)], directory.path))[0]!,
+      );
+      const bases = ["--build-arg", `BUILD_IMAGE=${BUILD}`, "--build-arg", `BASE_IMAGE=${ENVOY}`];
+      await docker.must("build", ...bases, "--network", "none", "--tag", `${IMAGE}:based`, projectDir);
+      assert.match(
+        await docker.must("run", "--rm", "--network", "none", ...LEAST, `${IMAGE}:based`, "--version"),
+        /^epochd \d/,
+      );
+    });
+
     await step("its installation is complete, and a second one changes nothing", async () => {
       const mount = ["--volume", `${directory.at("programs")}:/opt/epochd`];
       const install = [

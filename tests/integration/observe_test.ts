@@ -1,5 +1,7 @@
 // Owns: what is seen of a supervisor with a real Envoy: metrics, ledger, events, watching. Must not: repeat the unit tests' details.
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { startCollector } from "../support/collector.ts";
 import { type Epochd, epochdCommand } from "../support/epochd.ts";
 import { fetchOnce } from "../support/http_client.ts";
 import { holdStream } from "../support/held_stream.ts";
@@ -160,4 +162,65 @@ Deno.test("status --watch elsewhere than on a terminal is a line for each change
   assert.ok(!watching.stdout.includes("\x1b"), "nothing of a terminal");
   watching.kill("SIGINT");
   assert.equal((await watching.ended()).code, 0);
+});
+
+Deno.test("a collector gets one trace a handoff, also of a refused one; one that is away costs a line, no handoff", async () => {
+  await using here = scene();
+  await using collector = startCollector();
+  const epochd = await here.start({ ...SHORT, environment: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint } });
+  assert.equal((await epochd.command("restart", "--wait")).code, 0);
+  here.edit({ change: (bootstrap) => bootstrap.no_such_field = 1 });
+  await epochd.waitForEvent("handoff_failed");
+  await until("both traces", () => collector.spans().filter(({ name }) => name === "handoff").length === 2);
+  const spans = collector.spans();
+  assert.deepEqual(spans.map(({ name, status }) => [name, status.code]), [
+    ["handoff", 1],
+    ["preflight", 1],
+    ["start", 1],
+    ["drain", 1],
+    ["handoff", 2],
+    ["preflight", 2],
+  ]);
+  const drain = spans.find(({ name }) => name === "drain")!;
+  assert.ok(drain.tookMs > 2_500 && drain.tookMs < 6_000, String(drain.tookMs));
+  assert.equal(spans[4]?.attributes["epochd.refusal"], "bootstrap_invalid");
+  collector.answer = () => new Response("", { status: 503 });
+  here.edit({ generation: "good again" });
+  await handoff(epochd, 3, "done");
+  await epochd.waitForEvent("traces_failed");
+  epochd.signal("SIGTERM");
+  assert.equal((await within("the end", epochd.exit)).code, 0);
+  assert.equal(epochd.log.events.filter(({ event }) => event === "traces_failed").length, 1);
+});
+
+Deno.test("status --watch on a terminal redraws one screen and gives it back at Ctrl-C", {
+  ignore: !existsSync("/usr/bin/script"),
+}, async () => {
+  await using here = scene();
+  const epochd = await here.start({ drainTimeMs: 2_000, parentShutdownTimeMs: 4_000 });
+  const command = [...epochdCommand(), "status", "--watch", "--api-socket", epochd.apiSocket].join(" ");
+  const child = new Deno.Command("/usr/bin/script", {
+    args: ["-qfec", `stty rows 30 columns 140; exec ${command}`, "/dev/null"],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "null",
+    env: { TERM: "xterm" },
+  }).spawn();
+  let seen = "";
+  const read = (async () => {
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) seen += text;
+  })();
+  await until("it draws", () => seen.includes("CONNECTIONS"));
+  epochd.signal("SIGHUP");
+  await until("it counts down", () => /epoch 0 drains .*#.*ends in \d/.test(seen));
+  await handoff(epochd, 1, "done");
+  // deno-lint-ignore no-control-regex
+  await until("the last handoffs", () => /envoy 0 -> 1 +done +signal/.test(seen.replaceAll(/\x1b\[[0-9;]*m/g, "")));
+  const writer = child.stdin.getWriter();
+  await writer.write(Uint8Array.of(3));
+  const { code } = await within("the end of the watch", child.status);
+  await writer.close().catch(() => {});
+  await read;
+  assert.equal(code, 0);
+  assert.ok(seen.includes("\x1b[?1049h") && seen.trimEnd().endsWith("\x1b[?1049l"), "the screen before is there again");
 });

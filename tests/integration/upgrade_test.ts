@@ -29,7 +29,7 @@ Deno.test("--watch-binary: 1.38.3 -> 1.39.3 -> 1.40.0 and back under traffic, by
     ["1.38.3", installByRename],
   ];
   for (const [at, [version, install]] of upgrades.entries()) {
-    const held = traffic.hold({ chunks: 40, everyMs: 50 });
+    const held = traffic.hold({ chunks: 30, everyMs: 50 });
     await held.opened;
     install(envoyPath(version), envoy);
     await handoff(epochd, at + 1);

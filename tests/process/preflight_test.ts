@@ -12,6 +12,7 @@ Deno.test("a validator that hangs holds up neither SIGTERM nor anything else, an
   here.edit();
   const [{ pid = 0 } = {}] = await here.envoy.untilRecord("validate");
   assert.ok(argvOf(pid).includes("validate"));
+  await epochd.waitForEvent("handoff_began");
   const { code, stdout } = await epochd.command("status");
   assert.equal(code, 0);
   assert.match(stdout, /^envoy: replacing \(preflight\), ready, 1 handoff$/m);
@@ -19,6 +20,23 @@ Deno.test("a validator that hangs holds up neither SIGTERM nor anything else, an
   assert.equal((await within("its end", epochd.exit)).code, 0);
   await until("the validator is gone", () => !isAlive(pid));
   assert.deepEqual(here.envoy.recordsOf("start").map(({ epoch }) => epoch), [0]);
+});
+
+Deno.test("new content is checked while its debounce runs, once; newer content ends the check of the older", async () => {
+  await using here = scene({ validate: { afterMs: "never" } });
+  const epochd = here.start({ extraArguments: ["--debounce", "4s"] });
+  await epochd.waitForEvent("epoch_live");
+  await epochd.waitForEvent("watch_changed");
+  here.edit();
+  const [{ pid = 0 } = {}] = await here.envoy.untilRecord("validate");
+  here.envoy.behave({});
+  here.edit();
+  await here.envoy.untilRecord("validate", undefined, 2);
+  assert.deepEqual(eventsOf(epochd, "handoff_began"), [], "the debounce must still run");
+  await until("the first check is ended", () => !isAlive(pid));
+  await epochd.waitForEvent("handoff_live");
+  assert.equal(here.envoy.recordsOf("validate").length, 2);
+  assert.deepEqual(eventsOf(epochd, "preflight_passed").map(({ cached }) => cached), [true]);
 });
 
 Deno.test("a first epoch that dies, and a validator that hangs on the diagnosis: SIGTERM still ends it", async () => {

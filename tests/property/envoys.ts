@@ -108,6 +108,7 @@ export class Envoys {
 
   signal(envoy: Envoy, signal: ChildSignal, cause: EndCause): void {
     if (envoy.state === "dead" || signal === "SIGUSR1") return;
+    if (signal === "SIGCONT") return envoy.frozen === "stopped" ? this.thaw(envoy) : undefined;
     if (signal === "SIGKILL") {
       return this.agenda.at(this.random.between(0, 4), () => this.end(envoy, { code: 137, signal: "SIGKILL" }, cause));
     }

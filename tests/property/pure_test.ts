@@ -171,6 +171,7 @@ const happenings: Record<Happening["kind"], fc.Arbitrary<Happening>> = {
       fc.record({ kind: kind("failed"), detail: text }),
     ),
   }),
+  binary_not_kept: fc.record({ kind: kind("binary_not_kept"), attempt, problem: text }),
   marker: fc.record({ kind: kind("marker"), problem: fc.option(text, { nil: undefined }) }),
   unwatched: fc.record({ kind: kind("unwatched"), subject }),
   settings: fc.record({ kind: kind("settings") }),

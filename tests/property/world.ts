@@ -226,6 +226,8 @@ export class World {
       case "prune_snapshots":
         for (const digest of this.#snapshots) if (!effect.keepDigests.includes(digest)) this.#snapshots.delete(digest);
         return;
+      case "keep_binary":
+        return;
       case "set_timer": {
         const ticket = ++this.#tickets;
         const { name } = effect;
@@ -290,7 +292,7 @@ export class World {
 
   #watchSignal(envoy: Envoy, signal: string): void {
     const successor = this.envoys.successorOf(envoy);
-    if (envoy.state === "dead" || successor === undefined) return;
+    if (envoy.state === "dead" || successor === undefined || signal === "SIGCONT") return;
     const boundMs = this.settings.parentShutdownTimeMs + PREDECESSOR_MARGIN_MS;
     const isOverdue = envoy.drainsSinceMs !== undefined && this.nowMs - envoy.drainsSinceMs >= boundMs;
     if (signal === "SIGKILL" && isOverdue) return;

@@ -6,6 +6,7 @@ import type { Content, Happening, Inventory, Subject, TimerName, Vitals } from "
 import type { Fact } from "../../lib/core/fact.ts";
 import { isReady } from "../../lib/core/ready.ts";
 import { refusal, type RefusalName } from "../../lib/core/refusal.ts";
+import type { Owner, Sighting } from "../../lib/core/sighting.ts";
 import type { Settings } from "../../lib/core/settings.ts";
 import type { State } from "../../lib/core/state.ts";
 import { view } from "../../lib/core/view.ts";
@@ -32,6 +33,8 @@ export function plan(name: string): Plan {
  *     connections ATTEMPT none | connections ATTEMPT ACTIVE TOTAL
  *     vitals ATTEMPT alive|dead [admin|traffic|nowhere]     drained ATTEMPT ok|no
  *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
+ *     lock ATTEMPT taken|held             published ok|PROBLEM...
+ *     sighted [slots=SLOT,SLOT] [beat=EPOCH] [owner=EPOCH[:ready]] [answers=EPOCH] [mine] [lock]
  *     hup | request NAME [force] | stop SOURCE | reopen | start | marker ok|PROBLEM...
  */
 export function happening(line: string, nowMs: number): Happening {
@@ -97,6 +100,12 @@ export function happening(line: string, nowMs: number): Happening {
       const outcome = kind === "failed" ? { kind, detail: "permission denied" } : { kind };
       return { kind: "segment_repaired", attempt, outcome };
     }
+    case "lock":
+      return { kind: "handoff_lock", attempt, taken: args[1] === "taken" };
+    case "published":
+      return { kind: "published", problem: args[0] === "ok" ? undefined : rest(0) };
+    case "sighted":
+      return { kind: "sighted", askedAtMs: nowMs, sighting: sighting(args) };
     case "marker":
       return { kind: "marker", problem: args[0] === "ok" ? undefined : rest(0) };
     case "watch":
@@ -111,6 +120,41 @@ export function happening(line: string, nowMs: number): Happening {
       throw new Error(`no such word in a transcript: ${line}`);
   }
 }
+
+function sighting(args: readonly string[]): Sighting {
+  const value = (name: string) => args.find((arg) => arg.startsWith(`${name}=`))?.slice(name.length + 1);
+  const [beat, owner, answers, slots] = ["beat", "owner", "answers", "slots"].map(value);
+  const [epoch, ready] = owner?.split(":") ?? [];
+  return {
+    heartbeat: beat === undefined ? { kind: "none" } : { kind: "beat", epoch: Number(beat), ageMs: 400 },
+    mine: args.includes("mine"),
+    slots: slots === undefined ? [] : slots.split(",").map(Number),
+    ...(owner === undefined
+      ? {}
+      : { owner: { ...OWNER, epoch: Number(epoch), ready: ready === "ready" }, sameBoot: true }),
+    ...(answers === undefined
+      ? {}
+      : { identity: { epoch: Number(answers), state: "LIVE", hotRestartVersion: "11.104", concurrency: 2 } }),
+    handoffUnderWay: args.includes("lock"),
+  };
+}
+
+const OWNER: Owner = {
+  epoch: 0,
+  ready: true,
+  admin: { kind: "tcp", host: "127.0.0.1", port: 9901 },
+  baseId: 7,
+  concurrency: 2,
+  drainTimeMs: 30_000,
+  parentShutdownTimeMs: 45_000,
+  gracePeriodMs: 60_000,
+  uid: 0,
+  bootId: "boot",
+  instance: "other",
+  pod: "other-pod",
+  version: "1",
+  envoyVersion: "x/1.40.0/Clean/RELEASE/BoringSSL",
+};
 
 function trigger(source: "signal" | "api", requests: readonly string[], force: boolean): Happening {
   return { kind: "trigger", trigger: { source, requests, when: "always", force, jitter: 0.5 } };

@@ -19,6 +19,10 @@ export async function binariesObstacle(): Promise<string | undefined> {
   if (Deno.build.os !== "linux") return "Linux is needed";
   if (!await has("go") && !existsSync(kubectlPath)) return "Go is needed to build helm and Kubernetes";
   if (!await has("go")) return undefined;
+  if (!existsSync(kubectlPath)) {
+    const text = "building helm and Kubernetes from Go modules, which takes minutes the first time\n";
+    Deno.stderr.writeSync(new TextEncoder().encode(text));
+  }
   const { success, stderr } = await new Deno.Command("bash", {
     args: [join(nodeDir, "build.sh")],
     stdin: "null",

@@ -89,6 +89,7 @@ export class Cluster implements AsyncDisposable {
   spawnOnNode(command: string, args: readonly string[]): Deno.ChildProcess {
     return new Deno.Command("nsenter", {
       args: [`--net=${NETNS}`, command, ...args],
+      cwd: "/",
       env: environment(),
       stdin: "piped",
       stdout: "piped",
@@ -115,12 +116,17 @@ export class Cluster implements AsyncDisposable {
   }
 
   async apply(manifest: unknown, namespace = "default"): Promise<void> {
-    const child = this.spawnOnNode(kubectlPath, ["-n", namespace, "apply", "-f", "-"]);
+    await this.pipe(JSON.stringify(manifest), "-n", namespace, "apply", "-f", "-");
+  }
+
+  /** kubectl with something to read. */
+  async pipe(input: string, ...args: string[]): Promise<void> {
+    const child = this.spawnOnNode(kubectlPath, args);
     const writer = child.stdin.getWriter();
-    await writer.write(new TextEncoder().encode(JSON.stringify(manifest)));
+    await writer.write(new TextEncoder().encode(input));
     await writer.close();
     const { success, stdout } = await child.output();
-    if (!success) throw new Error(`kubectl apply failed: ${decoder.decode(stdout)}`);
+    if (!success) throw new Error(`kubectl ${args.join(" ")} failed: ${decoder.decode(stdout)}`);
   }
 
   async helm(...args: string[]): Promise<string> {
@@ -164,7 +170,7 @@ async function script(name: string, ...args: string[]): Promise<void> {
 }
 
 async function run(command: string, args: readonly string[]): Promise<Ended> {
-  const child = new Deno.Command(command, { args: [...args], env: environment(), stdin: "null" });
+  const child = new Deno.Command(command, { args: [...args], cwd: "/", env: environment(), stdin: "null" });
   const { code, stdout, stderr } = await child.output();
   return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
 }

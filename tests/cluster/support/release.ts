@@ -19,10 +19,10 @@ export async function chartImages(versions: readonly EnvoyVersion[], directory: 
 }
 
 /** Answers `/direct` by itself and sends the rest to the upstream on the node; `generation` comes back in every answer. */
-export function releaseBootstrap(generation: string): string {
+export function releaseBootstrap(generation: string, listenPort = LISTEN_PORT): string {
   return bootstrapText({
     adminPort: ADMIN_PORT,
-    listenPort: LISTEN_PORT,
+    listenPort,
     listenAddress: "0.0.0.0",
     upstreamPort: UPSTREAM_PORT,
     generation,
@@ -36,6 +36,7 @@ export function releaseBootstrap(generation: string): string {
 export interface ReleaseValues {
   readonly generation: string;
   readonly envoyVersion: EnvoyVersion;
+  readonly listenPort?: number;
   readonly set?: Readonly<Record<string, string | number | boolean>>;
 }
 
@@ -56,7 +57,7 @@ export class Release {
 
   async tryUpgrade(values: ReleaseValues, ...more: string[]): Promise<Ended> {
     await using directory = tempDir();
-    const bootstrap = directory.write("envoy.yaml", releaseBootstrap(values.generation));
+    const bootstrap = directory.write("envoy.yaml", releaseBootstrap(values.generation, values.listenPort));
     const settings = {
       "envoy.image.repository": "localhost/envoy",
       "envoy.image.tag": values.envoyVersion,

@@ -30,7 +30,7 @@ for (const version of ENVOY_VERSIONS) {
     const answer = await envoy.admin.identity(admin);
     if (answer.kind === "silent") throw new Error(answer.detail);
     const { version: said, ...identity } = answer.identity;
-    deepStrictEqual(identity, { epoch: 0, state: "LIVE", hotRestartVersion: "11.104" });
+    deepStrictEqual(identity, { epoch: 0, state: "LIVE", hotRestartVersion: "11.104", concurrency: 1 });
     strictEqual(said.split("/")[1], version);
     deepStrictEqual(await envoy.admin.inventory(admin), { listeners: 1, clusters: 0 });
   });

@@ -113,6 +113,8 @@ export class Scene {
     });
     assert.equal(status.ready, true);
     assert.equal(status.epochs[0]?.epoch, epoch);
+    // Written a moment after the epoch serves.
+    await until("the ready marker", () => this.hasMarker());
     this.assertMarker(epoch);
     assert.equal(segmentFlags(this.epochd.baseId) & 1n, 0n, "INITIALIZING is set");
     await this.goesOn();

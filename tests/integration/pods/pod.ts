@@ -160,7 +160,11 @@ export class Pod {
       ["--cross-pod"],
     ];
     const isTaken = (flag: string) => flags.includes(flag) || flags.includes(flag.replace(/^--/, "--no-"));
-    return ["run", ...own.filter(([flag]) => !isTaken(flag)).flat(), ...flags.filter((flag) => flag !== "--no-cross-pod")];
+    return [
+      "run",
+      ...own.filter(([flag]) => !isTaken(flag)).flat(),
+      ...flags.filter((flag) => flag !== "--no-cross-pod"),
+    ];
   }
 }
 

@@ -36,7 +36,10 @@ Deno.test("five rolls between 1.39.3 and 1.40.0 + 0 failed, streams whole, alway
     assert.deepEqual(old.said("epoch_ending"), [], "Envoy's protocol ended it, nobody signalled it");
     const { epoch, state, concurrency } = await serverInfo({ port: here.adminPort });
     assert.deepEqual({ epoch, state, concurrency }, { epoch: roll, state: "LIVE", concurrency: 1 });
-    const seen = await stats({ port: here.adminPort }, "^(server|listener_manager|cluster_manager|cluster.upstream)\\.");
+    const seen = await stats(
+      { port: here.adminPort },
+      "^(server|listener_manager|cluster_manager|cluster.upstream)\\.",
+    );
     const gauges = {
       "server.hot_restart_epoch": roll,
       "server.hot_restart_generation": roll + 1,

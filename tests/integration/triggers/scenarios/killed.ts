@@ -111,7 +111,7 @@ export const scenarios: readonly Scenario[] = [
         await killed(scene);
         const { baseId } = scene.epochd;
         const refused = stage.prepare({ baseId });
-        const { code } = await within("its end", refused.epochd.exit, 15_000);
+        const { code } = await within("its end", refused.epochd.exit, 30_000);
         assert.equal(code, 3);
         const why = await refused.event("preflight_refused", undefined, 0);
         assert.equal(why.refusal, "base_id_held");
