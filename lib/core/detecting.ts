@@ -6,12 +6,14 @@ import type { Draft } from "./draft.ts";
 import type { Plan } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
 import type { Comeback, Detecting, Foreign } from "./state.ts";
-import { LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS } from "./bounds.ts";
+import { CONTROL_PLANE_POLL_MS, LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS } from "./bounds.ts";
 import { begin } from "./comeback.ts";
 import { epochToJoin, type Verdict, verdict } from "./predecessor.ts";
 import { tellRepair } from "./failing.ts";
 import { beginFirst } from "./starting.ts";
 import { end } from "./stopping.ts";
+
+type StepOf<K extends Detecting["step"]["kind"]> = Extract<Detecting["step"], { kind: K }>;
 
 /** `wish`: what to start where nobody is there, or nobody but the foreign predecessor that it had. */
 export function beginDetecting(d: Draft, tries: number, wish?: Comeback): void {
@@ -33,11 +35,15 @@ export function beginDetecting(d: Draft, tries: number, wish?: Comeback): void {
 /** Every event while it is looked for somebody else's epoch. */
 export function detecting(d: Draft, phase: Detecting, event: Event): void {
   const { step, attempt } = phase;
-  if (step.kind === "deciding" && event.kind === "timer" && event.name === "look") return lookAgain(d, step.plan);
+  if (event.kind === "timer") {
+    if (step.kind === "deciding" && event.name === "look") lookAgain(d, step.plan);
+    if (step.kind === "awaiting_control_plane" && event.name === "poll") ask(d, attempt, step);
+    return;
+  }
   if (!("attempt" in event)) {
     if (event.kind !== "sighted" || event.askedAtMs < phase.sinceMs) return;
     if (step.kind === "looking") return looked(d, phase, event.sighting);
-    if (step.kind === "deciding") return decide(d, phase, step.plan, event.sighting);
+    if (step.kind === "deciding") return decide(d, phase, step, event.sighting);
     return;
   }
   if (event.attempt !== attempt) return;
@@ -51,8 +57,11 @@ export function detecting(d: Draft, phase: Detecting, event: Event): void {
     const { bootstrapDigest, binaryDigest } = plan;
     const tookMs = d.nowMs - step.beganAtMs;
     d.say({ kind: "preflight_passed", cached, tookMs, bootstrapDigest, binaryDigest });
-    d.to({ ...phase, sinceMs: d.nowMs, step: { kind: "deciding", plan } });
+    d.to({ ...phase, sinceMs: d.nowMs, step: { kind: "deciding", plan, controlPlane: "unasked" } });
     return lookAgain(d, plan);
+  }
+  if (step.kind === "awaiting_control_plane" && event.kind === "inventory") {
+    return heard(d, phase, step, event.inventory?.controlPlaneConnected !== false);
   }
   if (step.kind === "repairing" && event.kind === "segment_repaired") {
     if (event.outcome.kind !== "clean") tellRepair(d, event.outcome);
@@ -139,9 +148,10 @@ function wholeSeconds(ms: number): number {
   return Math.floor(ms / 1_000) * 1_000;
 }
 
-function decide(d: Draft, phase: Detecting, plan: Plan, seen: Sighting): void {
+function decide(d: Draft, phase: Detecting, step: StepOf<"deciding">, seen: Sighting): void {
   const how = verdict(seen);
   const { tries } = phase;
+  const { plan } = step;
   const comeback: Comeback = {
     cause: "first",
     number: 0,
@@ -165,10 +175,45 @@ function decide(d: Draft, phase: Detecting, plan: Plan, seen: Sighting): void {
   // The first look knew no address to ask at: without an owner only the bootstrap names one.
   if (isNews) return preflight(d, phase, seen);
   const epoch = epochToJoin(seen, how) ?? 0;
+  if (plan.controlPlaneClusters !== undefined && step.controlPlane === "unasked" && proofOf(how) === "admin") {
+    const admin = seen.sameBoot === true && seen.owner !== undefined ? seen.owner.admin : plan.admin;
+    const asking = { kind: "awaiting_control_plane", plan, admin, epoch, sinceMs: d.nowMs, told: false } as const;
+    d.to({ ...phase, step: asking });
+    return ask(d, phase.attempt, asking);
+  }
   const pod = seen.owner === undefined ? {} : { pod: seen.owner.pod };
   d.say({ kind: "predecessor_found", epoch, by: proofOf(how), ...pod });
   const foreign: Foreign = { epoch, sinceMs: d.nowMs, boundMs: boundOf(d, seen) };
   repair(d, phase, { ...comeback, cause: "join", number: epoch + 1, foreign });
+}
+
+function ask(
+  d: Draft,
+  attempt: number,
+  { admin, plan: { controlPlaneClusters } }: StepOf<"awaiting_control_plane">,
+): void {
+  const clusters = controlPlaneClusters === undefined ? {} : { controlPlaneClusters };
+  d.do({ kind: "ask_inventory", attempt, admin, ...clusters });
+}
+
+/** A successor that is made while the control plane is away would be LIVE without clusters while its parent drains. */
+function heard(d: Draft, phase: Detecting, step: StepOf<"awaiting_control_plane">, isThere: boolean): void {
+  if (isThere) {
+    const { plan } = step;
+    // Much may have happened meanwhile.
+    d.to({ ...phase, sinceMs: d.nowMs, step: { kind: "deciding", plan, controlPlane: "there" } });
+    return lookAgain(d, plan);
+  }
+  const boundMs = d.settings.controlPlaneWaitMs;
+  if (d.nowMs - step.sinceMs >= boundMs) {
+    const who = `epoch ${step.epoch} of another supervisor`;
+    return end(d, 4, `control_plane_away: ${who} has been disconnected from its control plane for ${boundMs / 1000} s`);
+  }
+  if (!step.told) {
+    d.say({ kind: "control_plane_awaited", epoch: step.epoch, boundMs });
+    d.to({ ...phase, step: { ...step, told: true } });
+  }
+  d.timer("poll", CONTROL_PLANE_POLL_MS);
 }
 
 function seekMs(d: Draft, { slots, owner, identity }: Sighting): number {

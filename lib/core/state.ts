@@ -1,6 +1,6 @@
 // Owns: the state of one service between two events. Must not: hold what can be derived (view.ts does that).
 
-import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
+import type { AdminAddress, Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Connections, Content, Inventory, Subject, TriggerSource } from "./event.ts";
 import type { ExitCode } from "./fact.ts";
 import type { Refusal } from "./refusal.ts";
@@ -247,7 +247,15 @@ export interface Detecting {
     | { readonly kind: "locking" }
     | { readonly kind: "looking" }
     | { readonly kind: "preflight"; readonly beganAtMs: number }
-    | { readonly kind: "deciding"; readonly plan: Plan }
+    | { readonly kind: "deciding"; readonly plan: Plan; readonly controlPlane: "unasked" | "there" }
+    | {
+      readonly kind: "awaiting_control_plane";
+      readonly plan: Plan;
+      readonly admin: AdminAddress;
+      readonly epoch: number;
+      readonly sinceMs: number;
+      readonly told: boolean;
+    }
     | { readonly kind: "repairing"; readonly comeback: Comeback };
 }
 

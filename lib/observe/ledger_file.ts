@@ -12,7 +12,8 @@ export interface LedgerFileOptions {
   readonly problem: (problem: string) => void;
 }
 
-const DEFAULT_MAX_BYTES = 1_048_576;
+/** About 350 handoffs: all of it is read for each look at the history. */
+const DEFAULT_MAX_BYTES = 262_144;
 
 export class LedgerFile {
   readonly #path: string;

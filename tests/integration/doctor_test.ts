@@ -37,7 +37,7 @@ Deno.test("doctor finds nothing to mend beside a healthy Envoy, and says what it
   assert.equal((await epochd.command("restart", "--wait=live")).code, 0);
 });
 
-Deno.test("doctor finds a poisoned segment, a bootstrap that would be refused, and another hot restart version", async () => {
+Deno.test("doctor finds a poisoned segment, a bootstrap that would be refused, and one without an admin", async () => {
   await using here = scene();
   const epochd = await here.start({ extraArguments: ["--no-watch-config"] });
   using file = Deno.openSync(`/dev/shm/envoy_shared_memory_${epochd.baseId * 10}`, { write: true });
@@ -51,7 +51,7 @@ Deno.test("doctor finds a poisoned segment, a bootstrap that would be refused, a
   assert.match(of("segment").todo ?? "", /epochd clears the flag/);
   assert.equal(of("preflight").verdict, "fail");
   assert.match(of("preflight").found, /no_such_field/);
-  here.edit({ adminPort: undefined });
+  here.edit({ change: (bootstrap) => delete bootstrap.admin });
   assert.equal(
     findings((await epochd.command("doctor", "--json")).stdout)("admin").verdict,
     "ok",

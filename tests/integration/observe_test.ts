@@ -74,7 +74,7 @@ Deno.test("metrics count the first start, a handoff and a refused one, from befo
 Deno.test("history tells of a handoff with its client, versions, times and the predecessor's connections, also after the end", async () => {
   await using here = scene();
   const epochd = await here.start(SHORT);
-  const held = [0, 1].map(() => holdStream({ target: here.listener, ...STREAM, stallMs: 20_000 }));
+  const held = [0, 1].map(() => holdStream({ target: here.listener, chunks: 400, everyMs: 50, stallMs: 20_000 }));
   await Promise.all(held.map(({ opened }) => opened));
   // Envoy counts them at its next flush.
   await pause(1_200);

@@ -20,6 +20,8 @@ export function plan(name: string): Plan {
     bootstrapPath: `/state/${bootstrap}`,
     binaryPath: "/envoy",
     admin: { kind: "tcp", host: "127.0.0.1", port: 9901 },
+    // By its name, for the few that want one.
+    ...(bootstrap === "xds" ? { controlPlaneClusters: ["xds"] } : {}),
   };
 }
 

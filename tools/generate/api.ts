@@ -19,8 +19,9 @@ const commands: Readonly<Record<string, string>> = {
   reload: "epochd reload --wait",
   rollback: "epochd rollback 12",
   schema: "epochd config schema",
-  history: "epochd rollback --list",
+  history: "epochd history",
   events: "epochd events --follow",
+  page: "ssh -L 9902:/run/epochd/api.sock NODE, then http://localhost:9902/",
 };
 
 export function apiDocument(): string {

@@ -8,7 +8,7 @@ import { blackHole } from "../../support/xds.ts";
 import { assertUnhurt } from "../scene.ts";
 import { node } from "./node.ts";
 import type { Pod } from "./pod.ts";
-import { watchReadiness } from "./readiness.ts";
+import { isMarkerFresh, watchReadiness } from "./readiness.ts";
 
 const MOMENTS = 20;
 const STREAM = { chunks: 70, everyMs: 50 };
@@ -22,6 +22,7 @@ Deno.test("kill -9 of a joining supervisor or its child at 20 moments + the old 
   const old = here.pod("old", { version: "1.39.3" });
   await old.ready();
   const traffic = here.traffic();
+  await until("its marker", () => isMarkerFresh(old.marker));
   const readiness = watchReadiness([old], here.listenPort);
   let poisoned = 0;
   for (let moment = 0; moment < MOMENTS; moment++) {
@@ -78,6 +79,7 @@ Deno.test("the new pod is gone while the old one drains + the old supervisor rev
   const next = here.pod("next", { parentShutdownTime: "6s" });
   await next.live(1);
   await old.event("successor_attached");
+  await until("its marker", () => isMarkerFresh(old.marker));
   const readiness = watchReadiness([old], here.listenPort);
   await next.kill();
   await old.event("successor_vanished", ({ wasLive }) => wasLive === true);

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { serverInfo, stats } from "../../support/admin.ts";
-import { within } from "../../support/until.ts";
+import { until, within } from "../../support/until.ts";
 import { assertUnhurt } from "../scene.ts";
 import { node } from "./node.ts";
-import { watchReadiness } from "./readiness.ts";
+import { isMarkerFresh, watchReadiness } from "./readiness.ts";
 import { counted, scrape } from "./scrape.ts";
 
 const ROLLS = 5;
@@ -17,7 +17,7 @@ const SHUTDOWN = { drainTime: "1s", parentShutdownTime: "4s", gracePeriod: "10s"
 Deno.test("five rolls between 1.39.3 and 1.40.0 + 0 failed, streams whole, always a Ready pod that serves, stats go on", async () => {
   await using here = node({ statsFlushIntervalMs: 200 });
   const first = here.pod("p0", { version: "1.39.3", ...SHUTDOWN });
-  await first.ready();
+  await until("its marker", () => isMarkerFresh(first.marker));
   const traffic = here.traffic({ requestsPerSecond: PER_SECOND });
   const scraper = scrape(here.adminPort, "http.main.downstream_rq_total", () => traffic.snapshot().requests);
   const readiness = watchReadiness(here.pods, here.listenPort);
@@ -29,7 +29,7 @@ Deno.test("five rolls between 1.39.3 and 1.40.0 + 0 failed, streams whole, alway
     const next = here.pod(`p${roll}`, { version: roll % 2 === 1 ? "1.40.0" : "1.39.3", ...SHUTDOWN });
     await next.live(roll);
     assert.ok(held.received < STREAM.chunks, "the stream must be under way when the successor is LIVE");
-    await next.ready();
+    await until("the new pod's marker", () => isMarkerFresh(next.marker));
     assert.deepEqual(await within("the stream", held.outcome), { kind: "complete", chunks: STREAM.chunks });
     // As a DaemonSet with surge: the old pod is told to go when the new one is Ready.
     assert.equal(await old.stop(), 0);

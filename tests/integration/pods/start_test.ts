@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { serverInfo } from "../../support/admin.ts";
 import { freePorts } from "../../support/ports.ts";
 import { until, within } from "../../support/until.ts";
+import { startXdsServer } from "../../support/xds_server.ts";
 import { assertUnhurt } from "../scene.ts";
 import { holdLock } from "./lock_holder.ts";
 import { type Node, node } from "./node.ts";
@@ -62,6 +63,32 @@ Deno.test("an edit while the other pod joins + the joining one's epoch or the ne
   const report = await traffic.stop();
   assertUnhurt(report);
   assert.deepEqual(report.generations, ["shared", "edited"]);
+});
+
+Deno.test("a join while the control plane is away + waits while the old pod serves, and goes on when it is back, 0 failed", async () => {
+  await using here = node();
+  const [xdsPort, dynamicPort] = freePorts(2) as [number, number];
+  const snapshot = { listenPorts: [dynamicPort], upstreamPort: here.listenPort, generation: "dynamic" };
+  await using xds = await startXdsServer(xdsPort, snapshot);
+  const bootstrap = { xds: { kind: "ads", port: xdsPort, initialFetchTimeoutMs: 1_000 } } as const;
+  const a = here.pod("a", { bootstrap });
+  await a.ready();
+  const traffic = here.traffic({ port: dynamicPort });
+  await xds.stop();
+  const b = here.pod("b", { bootstrap });
+  await b.event("control_plane_awaited");
+  assert.equal((await a.status()).ready, true);
+  await xds.start();
+  await b.live(1);
+  await b.ready();
+  assertUnhurt(await traffic.stop());
+  assert.equal(await a.stop(), 0);
+  // And where it does not come back.
+  await xds.stop();
+  const c = here.pod("c", { bootstrap, flags: ["--control-plane-wait", "1s"] });
+  assert.equal((await within("its end", c.exit)).code, 4);
+  assert.match(c.log.tail(), /control_plane_away: epoch 1 of another supervisor/);
+  assert.equal((await b.status()).ready, true);
 });
 
 Deno.test("handoff.lock held for ever + a joining supervisor ends with exit code 4, the other one's handoff is refused", async () => {
