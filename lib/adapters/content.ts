@@ -31,9 +31,12 @@ export function sha256(content: Uint8Array | string): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-/** A file's state as stat tells it: equal texts are equal content, unless the file is written right now. */
+/**
+ * A file's state as stat tells it: equal texts are equal content, unless the file is written right now. Deno's ctime has whole
+ * seconds only (2.9.8), so that a chmod shows in the mode.
+ */
 export function statKey(info: Deno.FileInfo): string {
-  return [info.dev, info.ino, info.size, info.mtime?.getTime(), info.ctime?.getTime()].join("-");
+  return [info.dev, info.ino, info.mode, info.size, info.mtime?.getTime(), info.ctime?.getTime()].join("-");
 }
 
 export function isMissing(error: unknown): boolean {

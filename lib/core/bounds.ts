@@ -60,6 +60,8 @@ export const VANISHED_MS = 5_000;
 export const VANISHED_LIVE_MS = 500;
 /** An Envoy whose parent vanished gives up after ten vain tries, one a second (1.38.3 to 1.40.0), and the watchdog may see it later. */
 export const ORPHAN_MS = 30_000;
+/** A successor that has closed its parent's listeners is heard within this, by its admin or its first beats. */
+export const CLOSED_MS = 1_500;
 /** The last look before an epoch is ended waits for handoff.lock no longer than this. */
 export const VERIFY_LOCK_MS = 1_000;
 /** A successor that writes no owner.json counts as ready after this many milliseconds of its heartbeat. */

@@ -16,7 +16,7 @@ export function publishedEpoch(phase: Phase): Epoch | undefined {
     case "replacing":
       return phase.from;
     case "yielding":
-      return phase.successorLive || phase.wasDraining ? undefined : phase.epoch;
+      return phase.isDeaf ? undefined : phase.epoch;
     case "stopping":
       return phase.step.kind === "awaiting_successor" ? phase.newest : undefined;
     default:

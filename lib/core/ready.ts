@@ -12,8 +12,7 @@ export function readyEpoch(state: State): Epoch | undefined {
       return phase.health.kind === "hung" || phase.foreign !== undefined ? undefined : phase.epoch;
     // Its own listeners are open until a successor is LIVE; from then on the successor must be there.
     case "yielding":
-      if (phase.successorLive) return phase.vanishedSinceMs === undefined ? phase.epoch : undefined;
-      return phase.wasDraining ? undefined : phase.epoch;
+      return phase.isDeaf && !phase.successorLive ? undefined : phase.epoch;
     case "superseded":
       return phase.markerHeld ? phase.epoch : undefined;
     // It serves as before until it is known whether a successor comes.

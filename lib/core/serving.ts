@@ -7,7 +7,7 @@ import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
 import { predecessorEnded, predecessorOverdue, wake, watchdogTickMs } from "./arrive.ts";
 import { newestDied, rejoin } from "./comeback.ts";
-import { ORPHAN_MS, REVIVAL_TRIES } from "./bounds.ts";
+import { LOOK_FAST_MS, ORPHAN_MS, REVIVAL_TRIES } from "./bounds.ts";
 import { planRecovery } from "./failing.ts";
 import { RECOVERY_TRIES } from "./bounds.ts";
 import { beginRecovery } from "./handoff.ts";
@@ -80,7 +80,8 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
     else d.say({ kind: "foreign_overdue", epoch: foreign.epoch, boundMs: foreign.boundMs });
     return d.to({ ...phase, foreign: undefined, ...(isEarly ? { orphanedAtMs: d.nowMs } : {}) });
   }
-  if (hasForeignSuccessor(d.state, epoch, seen)) enterYielding(d, { epoch, predecessor, stop: undefined });
+  if (hasForeignSuccessor(d.state, epoch, seen)) return enterYielding(d, { epoch, predecessor, stop: undefined });
+  if (seen.handoffUnderWay === true) d.timer("look", LOOK_FAST_MS);
 }
 
 /** For an epoch without an admin: the word of process and sockets. */

@@ -97,7 +97,7 @@ function locking(
   const { parent } = comeback;
   if (parent === undefined) return cleared(d, comeback);
   if (hasForeignSuccessor(d.state, parent.epoch, event.sighting)) {
-    return enterYielding(d, { epoch: parent.epoch, predecessor: undefined, stop: undefined, wasDraining: true });
+    return enterYielding(d, { epoch: parent.epoch, predecessor: undefined, stop: undefined, isDeaf: true });
   }
   const mayWait = d.nowMs - step.sinceMs < d.settings.liveTimeoutMs;
   if (d.state.handoffLock || !mayWait) return spawn(d, comeback, step.attempt);

@@ -267,10 +267,14 @@ export interface Yielding {
   /** The stop that was asked for: carried out when the protocol has ended the epoch. */
   readonly stop: { readonly reason: string; readonly times: number } | undefined;
   readonly sinceMs: number;
-  /** It was LIVE, so this epoch's listeners are closed. */
+  /** Since when its socket is there. */
+  readonly presentSinceMs: number | undefined;
+  /** The one that is there now. */
   readonly successorLive: boolean;
-  /** They were closed, or began to be, before this successor came. */
-  readonly wasDraining: boolean;
+  /** This epoch's listeners are closed, or about to be: one was LIVE, or a drain had begun. */
+  readonly isDeaf: boolean;
+  /** Since when its process holds no listening socket for traffic. */
+  readonly closedSinceMs: number | undefined;
   readonly vanishedSinceMs: number | undefined;
   /** The last look heard this epoch's own admin. */
   readonly own: boolean;

@@ -248,8 +248,8 @@ function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): 
   const { newest, predecessor, step, reason, times, child } = phase;
   if (newest === undefined || child !== undefined || step.kind === "terminating") return;
   if (hasForeignSuccessor(d.state, newest, seen)) {
-    const wasDraining = step.kind !== "awaiting_successor";
-    return enterYielding(d, { epoch: newest, predecessor, stop: { reason, times }, wasDraining });
+    const isDeaf = step.kind !== "awaiting_successor";
+    return enterYielding(d, { epoch: newest, predecessor, stop: { reason, times }, isDeaf });
   }
   if (step.kind === "verifying") {
     if (step.lockedAtMs !== undefined && askedAtMs >= step.lockedAtMs) terminate(d, phase);

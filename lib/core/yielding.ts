@@ -6,7 +6,15 @@ import type { Draft } from "./draft.ts";
 import type { Epoch, Exit } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
 import type { Superseded, Yielding } from "./state.ts";
-import { LOOK_MS, READY_BY_BEAT_MS, READY_HANDOVER_MS, VANISHED_LIVE_MS, VANISHED_MS } from "./bounds.ts";
+import {
+  CLOSED_MS,
+  LOOK_FAST_MS,
+  LOOK_MS,
+  READY_BY_BEAT_MS,
+  READY_HANDOVER_MS,
+  VANISHED_LIVE_MS,
+  VANISHED_MS,
+} from "./bounds.ts";
 import { enterServing, exited, predecessorEnded } from "./arrive.ts";
 import { begin, newestDied } from "./comeback.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
@@ -21,7 +29,7 @@ import { catchUp, dropPending } from "./triggers.ts";
 /** Another pod's successor is attached: nothing of this generation is signalled any more. */
 export function enterYielding(
   d: Draft,
-  from: Pick<Yielding, "epoch" | "predecessor" | "stop"> & { readonly wasDraining?: boolean },
+  from: Pick<Yielding, "epoch" | "predecessor" | "stop"> & { readonly isDeaf?: boolean },
 ): void {
   const to = from.epoch.number + 1;
   dropPending(d, refusal("superseded", `epoch ${to} of another supervisor takes over from epoch ${from.epoch.number}`));
@@ -32,8 +40,10 @@ export function enterYielding(
     kind: "yielding",
     ...from,
     sinceMs: d.nowMs,
+    presentSinceMs: d.nowMs,
     successorLive: false,
-    wasDraining: from.wasDraining === true,
+    isDeaf: from.isDeaf === true,
+    closedSinceMs: undefined,
     vanishedSinceMs: undefined,
     own: false,
     mending: undefined,
@@ -51,6 +61,10 @@ export function yielding(d: Draft, phase: Yielding, event: Event): void {
       return d.to({ ...phase, predecessor: undefined });
     case "sighted":
       return sighted(d, phase, event.sighting);
+    case "vitals":
+      // A successor was LIVE, if only between two looks: nothing else closes these listeners.
+      if (event.attempt !== phase.epoch.attempt || event.listens?.traffic !== false) return;
+      return d.to({ ...phase, closedSinceMs: phase.closedSinceMs ?? d.nowMs });
     case "handoff_lock":
       if (event.attempt !== phase.epoch.attempt || phase.mending !== "locking") return;
       // Somebody is starting again: that one is waited for.
@@ -71,27 +85,35 @@ export function yielding(d: Draft, phase: Yielding, event: Event): void {
 
 function sighted(d: Draft, phase: Yielding, seen: Sighting): void {
   const { epoch } = phase;
+  const isThere = hasForeignSuccessor(d.state, epoch, seen);
+  const presentSinceMs = isThere ? phase.presentSinceMs ?? d.nowMs : undefined;
   const answers = seen.identity?.state === "LIVE" && seen.identity.epoch > epoch.number;
-  const successorLive = phase.successorLive || answers || isPublished(epoch, seen) || isBeating(epoch, seen);
-  if (hasForeignSuccessor(d.state, epoch, seen) || seen.handoffUnderWay === true) {
-    return d.to({ ...phase, successorLive, vanishedSinceMs: undefined });
-  }
-  if (phase.mending !== undefined) return;
+  // What an earlier one has left in the state directory says nothing about this one.
+  const beats = presentSinceMs !== undefined && isBeating(epoch, seen, d.nowMs - presentSinceMs);
+  const successorLive = isThere && (phase.successorLive || answers || beats);
+  // One that is LIVE says so at its admin or by a beat before that.
+  const isClosed = phase.closedSinceMs !== undefined && (!isThere || d.nowMs - phase.closedSinceMs >= CLOSED_MS);
+  const isDeaf = phase.isDeaf || successorLive || isClosed;
+  if (!isDeaf) d.do({ kind: "ask_vitals", attempt: epoch.attempt, epoch: epoch.number, admin: epoch.plan.admin });
+  if (!successorLive) d.timer("look", LOOK_FAST_MS);
+  const now = { ...phase, presentSinceMs, successorLive, isDeaf };
+  if (isThere || seen.handoffUnderWay === true) return d.to({ ...now, vanishedSinceMs: undefined });
+  if (phase.mending !== undefined) return d.to(now);
   const vanishedSinceMs = phase.vanishedSinceMs ?? d.nowMs;
   const own = seen.identity?.epoch === epoch.number;
-  d.to({ ...phase, successorLive, vanishedSinceMs, own });
+  d.to({ ...now, vanishedSinceMs, own });
   // Its supervisor is given the time to start it again.
-  if (d.nowMs - vanishedSinceMs < (successorLive ? VANISHED_LIVE_MS : VANISHED_MS)) return;
-  d.say({ kind: "successor_vanished", epoch: epoch.number + 1, wasLive: successorLive });
-  d.to({ ...phase, successorLive, vanishedSinceMs, own, mending: "locking" });
+  if (d.nowMs - vanishedSinceMs < (isDeaf ? VANISHED_LIVE_MS : VANISHED_MS)) return;
+  d.say({ kind: "successor_vanished", epoch: epoch.number + 1, wasLive: isDeaf });
+  d.to({ ...now, vanishedSinceMs, own, mending: "locking" });
   d.do({ kind: "take_handoff_lock", attempt: epoch.attempt, waitMs: 0 });
 }
 
 /** The successor is gone for good. One that was LIVE has closed this epoch's listeners: it is revived in its place. */
 function back(d: Draft, phase: Yielding): void {
-  const { epoch, predecessor, stop, successorLive } = phase;
+  const { epoch, predecessor, stop, isDeaf } = phase;
   if (stop !== undefined) return resumeStop(d, { ...stop, newest: epoch, predecessor });
-  if (!successorLive) {
+  if (!isDeaf) {
     enterServing(d, {
       epoch,
       predecessor,
@@ -140,7 +162,8 @@ export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["st
     sinceMs: d.nowMs,
     attached,
     verified: false,
-    markerHeld: readyEpoch(d.state) !== undefined,
+    // Only a successor that was LIVE ends its parent so.
+    markerHeld: readyEpoch(d.state) !== undefined && exit.code === 0,
     vanishedSinceMs: undefined,
   });
   lookOut(d, epoch);
@@ -148,7 +171,9 @@ export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["st
 
 /** Every event after another pod's successor has taken over. */
 export function superseded(d: Draft, phase: Superseded, event: Event): void {
-  if (event.kind === "timer" && event.name === "look") return lookOut(d, phase.epoch);
+  if (event.kind === "timer" && event.name === "look") {
+    return lookOut(d, phase.epoch, phase.markerHeld ? "ask" : "sockets");
+  }
   if (event.kind !== "sighted" || event.askedAtMs < phase.sinceMs) return;
   const seen = event.sighting;
   const { epoch } = phase;
@@ -165,8 +190,10 @@ export function superseded(d: Draft, phase: Superseded, event: Event): void {
   }
   const isReady = isPublished(epoch, seen)
     ? seen.owner?.ready === true
-    : isBeating(epoch, seen) && d.nowMs - phase.sinceMs >= READY_BY_BEAT_MS;
-  const markerHeld = phase.markerHeld && !isReady && d.nowMs - phase.sinceMs < READY_HANDOVER_MS;
+    : isBeating(epoch, seen, BEAT_TOO_OLD_MS) && d.nowMs - phase.sinceMs >= READY_BY_BEAT_MS;
+  const starts = seen.identity !== undefined && seen.identity.state !== "LIVE";
+  const mayServe = seen.slots.includes((epoch.number + 1) % 3) && !starts;
+  const markerHeld = phase.markerHeld && mayServe && !isReady && d.nowMs - phase.sinceMs < READY_HANDOVER_MS;
   if (isThere) return d.to({ ...phase, verified: true, markerHeld, vanishedSinceMs: undefined });
   const vanishedSinceMs = phase.vanishedSinceMs ?? d.nowMs;
   if (d.nowMs - vanishedSinceMs < VANISHED_LIVE_MS) {
@@ -185,8 +212,8 @@ function isPublished(epoch: Epoch, { owner, mine, sameBoot }: Sighting): boolean
   return owner !== undefined && !mine && sameBoot === true && owner.epoch > epoch.number;
 }
 
-/** The Go supervisor of this design has no owner.json. */
-function isBeating(epoch: Epoch, { heartbeat }: Sighting): boolean {
-  return heartbeat.kind === "beat" && heartbeat.epoch > epoch.number && heartbeat.ageMs <= BEAT_TOO_OLD_MS &&
+/** A later epoch was told of, no longer ago than this. The Go supervisor of this design does so too, and has no owner.json. */
+function isBeating(epoch: Epoch, { heartbeat }: Sighting, withinMs: number): boolean {
+  return heartbeat.kind === "beat" && heartbeat.epoch > epoch.number && heartbeat.ageMs <= withinMs &&
     heartbeat.ageMs >= -BEAT_AHEAD_MS;
 }

@@ -1,10 +1,12 @@
 // Owns: the status page in a real browser, of a supervisor with a real Envoy. Must not: test the API behind it.
 import assert from "node:assert/strict";
-import { handoff, scene, STREAM } from "../integration/scene.ts";
+import { handoff, scene } from "../integration/scene.ts";
 import { chromiumObstacle, forwardTo, openBrowser } from "../support/chromium.ts";
 import { fetchOnce } from "../support/http_client.ts";
 import { holdStream } from "../support/held_stream.ts";
-import { until } from "../support/until.ts";
+import { runEpochd } from "../support/epochd.ts";
+import { freePorts } from "../support/ports.ts";
+import { pause, until } from "../support/until.ts";
 
 const obstacle = await chromiumObstacle();
 /** Where somebody wants to look at it. */
@@ -34,6 +36,7 @@ test("the status page shows epochs, connections, a drain and a refusal while the
   epochd.signal("SIGHUP");
   await handoff(epochd, 1);
   await shows(/connections of epoch 0, which drains and ends in \d/);
+  if (pictures !== undefined) await browser.screenshot(`${pictures}/page-drain.png`, "dark");
   await shows(/envoy 0 → 1\s+under way\s+SIGHUP/);
   here.edit({ change: (bootstrap) => bootstrap.no_such_field = 1 });
   await epochd.waitForEvent("handoff_failed");
@@ -84,4 +87,34 @@ test("a text of elsewhere stays text on the page, and a page of another site is 
   assert.equal(audit.length, 1);
   const { status } = await fetchOnce({ path: epochd.apiSocket }, { path: "/v1/status" });
   assert.equal(status, 200, "who is no browser is let in as before");
+});
+
+test("over TCP the page asks for a key before it shows anything, and asks for nothing without one", async () => {
+  await using here = scene();
+  const [port] = freePorts(1) as [number];
+  const keys = here.directory.at("keys");
+  // TCP needs a newer runtime than the compiled one may have.
+  const made = await runEpochd(["key", "create", "night", "--role", "read", "--file", keys], "source");
+  const epochd = await here.start({
+    program: "source",
+    extraArguments: ["--api-listen", `127.0.0.1:${port}`, "--api-keys-file", keys],
+  });
+  await epochd.waitForEvent("api_listening", ({ path }) => String(path).includes(String(port)));
+  await using browser = await openBrowser();
+  await browser.go(`http://127.0.0.1:${port}/`);
+  const text = () => browser.value<string>("document.body.innerText");
+  await until("it asks for a key", async () => /wants an API key/.test(await text()));
+  const denials = () => epochd.log.events.filter(({ event }) => event === "api_audit").length;
+  const before = denials();
+  await pause(2_500);
+  assert.equal(denials(), before, "the audit log is not filled by a tab without a key");
+  assert.ok(!(await text()).includes("serving"));
+  await browser.value(
+    `document.getElementById("key").value = ${
+      JSON.stringify(made.stdout.trim())
+    }; document.querySelector("#login button").click()`,
+  );
+  await until("it shows the service", async () => /envoy\s+ready[\s\S]*serving/.test(await text()));
+  await until("it follows", async () => /\blive\b/.test(await text()));
+  assert.deepEqual(browser.complaints, []);
 });

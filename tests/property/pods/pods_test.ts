@@ -34,8 +34,8 @@ const SETTINGS: Settings = {
 };
 /** Starts, waits, locks and drains of four pods, one after the other. */
 const REST_MS = 240_000;
-/** A look and a half, and what is under way: as long a marker may be wrong. */
-const NOTICE_MS = 1_500;
+/** The watchdog's bound and what is under way: as long a marker may be wrong. */
+const NOTICE_MS = 3_500;
 
 const which = fc.nat({ max: 3 });
 const starts = fc.constant<Action>({ kind: "start" });

@@ -1,5 +1,5 @@
-import { match, strictEqual } from "node:assert/strict";
-import { readContent, reason, sha256 } from "../../../lib/adapters/content.ts";
+import { match, notStrictEqual, strictEqual } from "node:assert/strict";
+import { readContent, reason, sha256, statKey } from "../../../lib/adapters/content.ts";
 import { tempDir } from "../../support/tempdir.ts";
 
 Deno.test("readContent: the bytes and their sha256", async () => {
@@ -28,6 +28,15 @@ Deno.test("readContent: tells missing, directory, empty and special files apart"
   strictEqual(await why(fifo), `unreadable: read ${fifo}: is not a regular file`);
   Deno.symlinkSync(dir.at("loop"), dir.at("loop"));
   match(await why(dir.at("loop")), /^unreadable: .*too many levels of symbolic links/);
+});
+
+Deno.test("statKey: another mode is another state, also within the second of the one before", async () => {
+  await using dir = tempDir();
+  const path = dir.write("file", "x");
+  const before = statKey(Deno.statSync(path));
+  strictEqual(statKey(Deno.statSync(path)), before);
+  Deno.chmodSync(path, 0o600);
+  notStrictEqual(statKey(Deno.statSync(path)), before);
 });
 
 Deno.test("reason: the operating system's words alone", async () => {

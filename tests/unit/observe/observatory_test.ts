@@ -12,7 +12,7 @@ function epoch(role: EpochStatus["role"]): EpochStatus {
 function watching(
   control: FakeControl,
   directory: string,
-  census: () => Promise<Census | undefined> = async () => undefined,
+  census: () => Promise<Census | undefined> = () => Promise.resolve(undefined),
 ) {
   return new Observatory({
     control,
