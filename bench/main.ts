@@ -1,6 +1,7 @@
 // deno-lint-ignore-file no-console
 // Owns: `make bench`: measures every figure of the README in one run and writes bench/report.md and bench/report.json.
 // Must not: fail because a figure misses its bound; the report says so, and nothing else depends on it.
+// On a machine that others use as well, `chrt --fifo 10 make bench` (root) keeps them out of the figures; the report tells.
 import { compile } from "../tools/compile.ts";
 import { NEWEST_ENVOY } from "../tests/support/envoys.ts";
 import { runEpochd } from "../tests/support/epochd.ts";

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { apiDocument } from "./generate/api.ts";
 import { configSchemaDocument } from "./generate/config_schema.ts";
 import { configurationDocument } from "./generate/configuration.ts";
+import { dashboardDocument } from "./generate/dashboard.ts";
 import { flagsTable } from "./generate/flags_table.ts";
 import { metricsDocument } from "./generate/metrics.ts";
 import { valuesSchema } from "./generate/values_schema.ts";
@@ -25,6 +26,7 @@ const generated: readonly Generated[] = [
   { path: "docs/api.md", make: apiDocument },
   { path: "docs/epochd.schema.json", make: configSchemaDocument },
   { path: "charts/epochd/values.schema.json", make: valuesSchema },
+  { path: "charts/epochd/files/dashboard.json", make: dashboardDocument },
 ];
 
 function replaceBetween(text: string, name: string, content: string): string {

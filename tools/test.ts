@@ -17,9 +17,23 @@ interface Outcome {
 
 const CHECK = "check";
 // What fails soonest comes first; a folder that is not named here follows, in the order of the alphabet.
-const ORDER = ["unit", "transcripts", "property", "process", "integration", "compiled", "chart", "image", "cluster"];
+const ORDER = [
+  "unit",
+  "transcripts",
+  "property",
+  "process",
+  "integration",
+  "faults",
+  "compiled",
+  "chart",
+  "image",
+  "cluster",
+];
 // These start no process and take no port, so their files may run side by side.
 const PARALLEL = ["unit", "transcripts", "property"];
+/** Rings within another one's folder. Their tests mostly wait for drains, so that some files run side by side. */
+const APART: Readonly<Record<string, string>> = { faults: "tests/integration/faults" };
+const APART_JOBS = "3";
 const RING_LIMIT_MS = 30 * 60_000;
 
 if (import.meta.main) Deno.exit(await main(Deno.args));
@@ -48,7 +62,9 @@ async function main(args: readonly string[]): Promise<number> {
 
 /** The folders of tests/ that hold tests. */
 function rings(): string[] {
-  const names = new Set(globSync("tests/*/**/*_test.ts").map((path) => path.split("/")[1]!));
+  const ringOf = (path: string) =>
+    Object.keys(APART).find((ring) => path.startsWith(`${APART[ring]}/`)) ?? path.split("/")[1]!;
+  const names = new Set(globSync("tests/*/**/*_test.ts").map(ringOf));
   const place = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
   return [...names].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
 }
@@ -92,16 +108,17 @@ async function lintDocumentation(): Promise<boolean> {
 
 async function runTests(target: string, filter: readonly string[]): Promise<Outcome> {
   const startMs = performance.now();
-  const folder = join("tests", target);
+  const folder = APART[target] ?? join("tests", target);
   const path = existsSync(folder) ? folder : target;
   const junit = await Deno.makeTempFile({ prefix: "epochd-test-", suffix: ".xml" });
   try {
     const isOk = !existsSync(path) || await runDeno([
       ...["test", "--allow-all", "--no-check", "--permit-no-files", `--junit-path=${junit}`],
-      ...(PARALLEL.includes(target) ? ["--parallel"] : []),
+      ...(PARALLEL.includes(target) || target in APART ? ["--parallel"] : []),
+      ...Object.values(APART).filter((apart) => apart.startsWith(`${path}/`)).map((apart) => `--ignore=${apart}`),
       ...filter,
       path,
-    ]);
+    ], target in APART ? { DENO_JOBS: APART_JOBS } : {});
     const cases = (await Deno.readTextFile(junit)).split("<testcase ").slice(1);
     const ignored = cases.filter((text) => text.includes("<skipped"));
     // To Deno, a test that the filter leaves out is an ignored one.
@@ -146,9 +163,10 @@ function printRow(title: string, cells: readonly (string | number)[]): void {
   print(title.padEnd(16) + cells.map((cell) => String(cell).padStart(9)).join(""));
 }
 
-async function runDeno(args: readonly string[]): Promise<boolean> {
+async function runDeno(args: readonly string[], env: Record<string, string> = {}): Promise<boolean> {
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
+    env,
     stdin: "null",
     signal: AbortSignal.timeout(RING_LIMIT_MS),
   }).spawn();

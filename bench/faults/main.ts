@@ -9,6 +9,8 @@ import { perform, type Row, type Scenario } from "../../tests/integration/faults
 import { projectDir } from "../../tools/toolchain.ts";
 
 const REPORT = "bench/faults/report.md";
+/** A scenario mostly waits for drains. */
+const SIDE_BY_SIDE = 3;
 
 Deno.exit(await main(Deno.args));
 
@@ -18,12 +20,19 @@ async function main(texts: readonly string[]): Promise<number> {
   );
   const startMs = performance.now();
   const rows: Row[] = [];
-  for (const scenario of scenarios) {
-    const row = await perform(scenario);
-    rows.push(row);
-    print(textOf(row));
-    if (row.error !== undefined) print(row.error);
-  }
+  const waiting = [...scenarios];
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const row = await perform(next);
+      rows.push(row);
+      print(textOf(row));
+      if (row.error !== undefined) print(row.error);
+    }
+  };
+  await Promise.all(Array.from({ length: SIDE_BY_SIDE }, work));
+  rows.sort((a, b) =>
+    scenarios.findIndex(({ name }) => name === a.name) - scenarios.findIndex(({ name }) => name === b.name)
+  );
   const minutes = ((performance.now() - startMs) / 60_000).toFixed(1);
   const failed = rows.filter(({ error }) => error !== undefined).length;
   const requests = rows.reduce((sum, row) => sum + row.requests, 0);

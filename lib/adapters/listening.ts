@@ -18,14 +18,19 @@ export async function readListening(
   try {
     // Of the process' own network namespace.
     const net = `${procDir}/${pid}/net`;
-    const tables = await Promise.all(["tcp", "tcp6", "udp", "udp6", "unix"].map((name) => read(`${net}/${name}`)));
-    const [tcp = "", tcp6 = "", udp = "", udp6 = "", unix = ""] = tables;
+    const [tcp, tcp6, udp, udp6, unix] = await Promise.all([
+      readListeningRows(`${net}/tcp`),
+      readListeningRows(`${net}/tcp6`),
+      read(`${net}/udp`),
+      read(`${net}/udp6`),
+      read(`${net}/unix`),
+    ]);
     const sockets = new Map<string, keyof Listening>();
-    for (const { inode, port } of [...inet(tcp, "0A"), ...inet(tcp6, "0A")]) {
+    for (const { inode, port } of [...inet(tcp, LISTEN), ...inet(tcp6, LISTEN)]) {
       sockets.set(inode, admin.kind === "tcp" && port === admin.port ? "admin" : "traffic");
     }
     // QUIC; a resolver's sockets are connected.
-    for (const { inode } of [...inet(udp, "07"), ...inet(udp6, "07")]) sockets.set(inode, "traffic");
+    for (const { inode } of [...inet(udp, UNCONNECTED), ...inet(udp6, UNCONNECTED)]) sockets.set(inode, "traffic");
     for (const { inode, path } of listeningUnix(unix)) {
       sockets.set(inode, admin.kind === "unix" && path === admin.path ? "admin" : "traffic");
     }
@@ -45,17 +50,40 @@ async function read(path: string): Promise<string> {
   }
 }
 
-function inet(table: string, state: string): { readonly inode: string; readonly port: number }[] {
-  const found = [];
-  for (const line of table.split("\n").slice(1)) {
-    const fields = line.trim().split(/\s+/);
-    const [, local = "", , st, , , , , , inode] = fields;
-    if (inode === undefined) continue;
-    // The kernel lists listening TCP sockets first, before what may be 100,000 connections.
-    if (st !== state && state === "0A") break;
-    if (st === state) found.push({ inode, port: Number.parseInt(local.slice(local.lastIndexOf(":") + 1), 16) });
+/** The kernel lists listening TCP sockets first, before what may be 100,000 connections, which are not even asked for. */
+async function readListeningRows(path: string): Promise<string> {
+  try {
+    using file = await Deno.open(path);
+    const [bytes, decoder] = [new Uint8Array(16_384), new TextDecoder()];
+    let text = "";
+    for (let count = await file.read(bytes); count !== null; count = await file.read(bytes)) {
+      text += decoder.decode(bytes.subarray(0, count), { stream: true });
+      const rows = text.split("\n").slice(1, -1);
+      if (rows.some((row) => stateOf(row) !== LISTEN)) break;
+    }
+    return text;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return "";
+    throw error;
   }
-  return found;
+}
+
+const LISTEN = "0A";
+/** Of a UDP socket that is not connected. */
+const UNCONNECTED = "07";
+
+function stateOf(row: string): string | undefined {
+  return row.trim().split(/\s+/)[3];
+}
+
+function inet(table: string, state: string): { readonly inode: string; readonly port: number }[] {
+  return table.split("\n").slice(1).flatMap((row) => {
+    const fields = row.trim().split(/\s+/);
+    const [, local = "", , seen] = fields;
+    const inode = fields[9];
+    if (seen !== state || inode === undefined) return [];
+    return [{ inode, port: Number.parseInt(local.slice(local.lastIndexOf(":") + 1), 16) }];
+  });
 }
 
 /** Stream sockets that accept (flag 0x10000). Hot restart's own are datagrams. */

@@ -52,6 +52,8 @@ export const LOOK_MS = 500;
 export const LOOK_FAST_MS = 200;
 /** A start that sees sockets and cannot tell whose they are looks on for this long. */
 export const SEEK_MS = 5_000;
+/** As long as a start that waits leaves handoff.lock to the supervisor whose newest has died: it tries every 20 ms. */
+export const GIVE_WAY_MS = 500;
 /** A revival waits for handoff.lock this long before it looks whether a successor has come instead. */
 export const REVIVAL_LOCK_MS = 1_000;
 /** A successor that vanished before LIVE is given this long to be started again by its own supervisor; requests go on meanwhile. */

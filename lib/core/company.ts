@@ -60,6 +60,7 @@ export function lookOut(d: Draft, newest: Epoch, ask: "ask" | "sockets" = "socke
 function needsLock(phase: Phase): boolean {
   switch (phase.kind) {
     case "detecting":
+      return phase.step.kind !== "giving_way";
     case "starting":
       return true;
     case "replacing":
@@ -68,7 +69,7 @@ function needsLock(phase: Phase): boolean {
       return phase.mending !== undefined;
     case "stopping":
       return phase.child !== undefined || phase.isRepairing === true ||
-        (phase.newest !== undefined && (phase.step.kind === "verifying" || phase.step.kind === "terminating"));
+        phase.step.kind === "verifying" || phase.step.kind === "terminating";
     case "idle":
     case "pausing":
     case "serving":

@@ -6,9 +6,9 @@ import type { Draft } from "./draft.ts";
 import type { Plan } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
 import type { Comeback, Detecting, Foreign } from "./state.ts";
-import { CONTROL_PLANE_POLL_MS, LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS } from "./bounds.ts";
+import { CONTROL_PLANE_POLL_MS, GIVE_WAY_MS, LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS } from "./bounds.ts";
 import { begin } from "./comeback.ts";
-import { epochToJoin, type Verdict, verdict } from "./predecessor.ts";
+import { epochToJoin, newestSlot, type Verdict, verdict } from "./predecessor.ts";
 import { tellRepair } from "./failing.ts";
 import { beginFirst } from "./starting.ts";
 import { end } from "./stopping.ts";
@@ -25,6 +25,7 @@ export function beginDetecting(d: Draft, tries: number, wish?: Comeback): void {
     sinceMs: d.nowMs,
     tries,
     told: false,
+    newestSlot: undefined,
     wish,
     adopted: undefined,
     step: { kind: "locking" },
@@ -37,6 +38,7 @@ export function detecting(d: Draft, phase: Detecting, event: Event): void {
   const { step, attempt } = phase;
   if (event.kind === "timer") {
     if (step.kind === "deciding" && event.name === "look") lookAgain(d, step.plan);
+    if (step.kind === "giving_way" && event.name === "look") beginDetecting(d, phase.tries);
     if (step.kind === "awaiting_control_plane" && event.name === "poll") ask(d, attempt, step);
     return;
   }
@@ -162,13 +164,15 @@ function decide(d: Draft, phase: Detecting, step: StepOf<"deciding">, seen: Sigh
     tries,
   };
   if (how === "fresh_start") return beginAlone(d);
+  if (phase.newestSlot !== undefined && !seen.slots.includes(phase.newestSlot)) {
+    d.to({ ...phase, step: { kind: "giving_way" } });
+    return d.timer("look", GIVE_WAY_MS);
+  }
   const boundMs = seekMs(d, seen);
   const mayWait = how.startsWith("wait") && d.nowMs - phase.sinceMs < boundMs;
   if (mayWait) {
-    if (!phase.told) {
-      d.say({ kind: "predecessor_sought", slots: seen.slots, boundMs, why: how });
-      d.to({ ...phase, told: true });
-    }
+    if (!phase.told) d.say({ kind: "predecessor_sought", slots: seen.slots, boundMs, why: how });
+    d.to({ ...phase, told: true, newestSlot: seen.slots.length > 1 ? newestSlot(seen.slots) : undefined });
     return d.timer("look", LOOK_FAST_MS);
   }
   const isNews = seen.identity?.concurrency !== undefined && seen.identity.concurrency !== phase.adopted;

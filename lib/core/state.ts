@@ -239,6 +239,8 @@ export interface Detecting {
   readonly sinceMs: number;
   readonly tries: number;
   readonly told: boolean;
+  /** The newest of the several that were waited for. */
+  readonly newestSlot: number | undefined;
   /** What to start where nobody is there, or nobody but the foreign predecessor that it had. */
   readonly wish: Comeback | undefined;
   /** Whose concurrency was taken over before the preflight. */
@@ -256,7 +258,9 @@ export interface Detecting {
       readonly sinceMs: number;
       readonly told: boolean;
     }
-    | { readonly kind: "repairing"; readonly comeback: Comeback };
+    | { readonly kind: "repairing"; readonly comeback: Comeback }
+    /** The newest of several has died while this one waited: its own supervisor comes first. */
+    | { readonly kind: "giving_way" };
 }
 
 /** Another pod's successor is attached to the newest epoch, which the protocol will end. */

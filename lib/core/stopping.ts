@@ -94,9 +94,10 @@ export function enterStopping(d: Draft, stopping: Stopping): void {
 function childIsGone(d: Draft, phase: Stopping): void {
   const isDrained = phase.times > 1 || phase.exitCode !== 0;
   if (isDrained) return terminate(d, phase);
-  if (!d.settings.crossPod || phase.newest === undefined) return drain(d, phase);
+  const last = next(phase)?.epoch;
+  if (!d.settings.crossPod || last === undefined) return drain(d, phase);
   d.to({ ...phase, step: { kind: "awaiting_successor", sinceMs: d.nowMs, told: false } });
-  lookOut(d, phase.newest);
+  lookOut(d, last);
 }
 
 /** Whoever is ended next: nothing that lives is attached to it. */
@@ -167,7 +168,7 @@ function terminate(d: Draft, phase: Stopping): void {
   d.stopTimers("drain", "connections", "pre_drain");
   const last = next(phase);
   if (last === undefined) return finish(d, phase);
-  if (d.settings.crossPod && last.role === "newest" && phase.step.kind !== "verifying") {
+  if (d.settings.crossPod && phase.step.kind !== "verifying") {
     return verify(d, phase, last.epoch);
   }
   d.to({ ...phase, step: { kind: "terminating" } });
@@ -208,9 +209,9 @@ export function stopping(d: Draft, phase: Stopping, event: Event): void {
     case "sighted":
       return sighted(d, phase, event.askedAtMs, event.sighting);
     case "handoff_lock":
-      if (phase.step.kind !== "verifying" || event.attempt !== phase.newest?.attempt) return;
+      if (phase.step.kind !== "verifying" || event.attempt !== next(phase)?.epoch.attempt) return;
       d.to({ ...phase, step: { kind: "verifying", lockedAtMs: d.nowMs } });
-      return lookOut(d, phase.newest);
+      return look(d, phase);
     case "segment_repaired":
       return d.to({ ...phase, isRepairing: false });
     case "connections":
@@ -231,7 +232,7 @@ export function stopping(d: Draft, phase: Stopping, event: Event): void {
 function timer(d: Draft, phase: Stopping, name: string): void {
   const { step } = phase;
   if (name === "predecessor") return predecessorOverdue(d, phase.predecessor);
-  if (name === "look" && phase.newest !== undefined) return lookOut(d, phase.newest);
+  if (name === "look") return look(d, phase);
   if (name === "pre_drain" && step.kind === "pre_drain") return drain(d, phase);
   if (name === "drain" && step.kind === "draining") return drained(d, phase, "time_over", step.last);
   if (name === "connections" && step.kind === "draining" && phase.newest !== undefined) {
@@ -245,11 +246,13 @@ function timer(d: Draft, phase: Stopping, name: string): void {
 
 /** Shared base id: a successor that is attached ends the newest by protocol, one that is on its way is waited for. */
 function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): void {
-  const { newest, predecessor, step, reason, times, child } = phase;
-  if (newest === undefined || child !== undefined || step.kind === "terminating") return;
-  if (hasForeignSuccessor(d.state, newest, seen)) {
-    const isDeaf = step.kind !== "awaiting_successor";
-    return enterYielding(d, { epoch: newest, predecessor, stop: { reason, times }, isDeaf });
+  const { newest, step, reason, times, child } = phase;
+  const last = next(phase)?.epoch;
+  if (last === undefined || child !== undefined || step.kind === "terminating") return;
+  const predecessor = newest === undefined ? undefined : phase.predecessor;
+  if (hasForeignSuccessor(d.state, last, seen)) {
+    const isDeaf = newest === undefined || step.kind !== "awaiting_successor";
+    return enterYielding(d, { epoch: last, predecessor, stop: { reason, times }, isDeaf });
   }
   if (step.kind === "verifying") {
     if (step.lockedAtMs !== undefined && askedAtMs >= step.lockedAtMs) terminate(d, phase);
@@ -267,7 +270,7 @@ function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): 
   const boundMs = successorBoundMs(d);
   if (seen.handoffUnderWay !== true || d.nowMs - step.sinceMs >= boundMs) return drain(d, phase);
   if (step.told) return;
-  d.say({ kind: "successor_awaited", epoch: newest.number, boundMs });
+  d.say({ kind: "successor_awaited", epoch: last.number, boundMs });
   d.to({ ...phase, step: { ...step, told: true } });
 }
 
@@ -286,9 +289,14 @@ function successorBoundMs(d: Draft): number {
  * One last look, under handoff.lock: between it and the signal nobody can attach. Somebody who holds the lock and has not attached in
  * all the time before is not waited for again.
  */
-function verify(d: Draft, phase: Stopping, newest: Epoch): void {
+function verify(d: Draft, phase: Stopping, { attempt }: Epoch): void {
   d.to({ ...phase, step: { kind: "verifying", lockedAtMs: undefined } });
-  d.do({ kind: "take_handoff_lock", attempt: newest.attempt, waitMs: VERIFY_LOCK_MS });
+  d.do({ kind: "take_handoff_lock", attempt, waitMs: VERIFY_LOCK_MS });
+}
+
+function look(d: Draft, phase: Stopping): void {
+  const last = next(phase)?.epoch;
+  if (d.settings.crossPod && last !== undefined) lookOut(d, last);
 }
 
 /** The successor that this stop waited for has vanished: an ordinary end. */

@@ -86,11 +86,14 @@ export function yielding(d: Draft, phase: Yielding, event: Event): void {
 function sighted(d: Draft, phase: Yielding, seen: Sighting): void {
   const { epoch } = phase;
   const isThere = hasForeignSuccessor(d.state, epoch, seen);
-  const presentSinceMs = isThere ? phase.presentSinceMs ?? d.nowMs : undefined;
-  const answers = seen.identity?.state === "LIVE" && seen.identity.epoch > epoch.number;
+  const successor = seen.identity !== undefined && seen.identity.epoch > epoch.number ? seen.identity : undefined;
+  const answers = successor?.state === "LIVE";
+  // Another one, started in its place between two looks.
+  const isAnew = successor !== undefined && !answers;
+  const presentSinceMs = isThere ? (isAnew ? undefined : phase.presentSinceMs) ?? d.nowMs : undefined;
   // What an earlier one has left in the state directory says nothing about this one.
   const beats = presentSinceMs !== undefined && isBeating(epoch, seen, d.nowMs - presentSinceMs);
-  const successorLive = isThere && (phase.successorLive || answers || beats);
+  const successorLive = isThere && !isAnew && (phase.successorLive || answers || beats);
   // One that is LIVE says so at its admin or by a beat before that.
   const isClosed = phase.closedSinceMs !== undefined && (!isThere || d.nowMs - phase.closedSinceMs >= CLOSED_MS);
   const isDeaf = phase.isDeaf || successorLive || isClosed;

@@ -10,6 +10,13 @@ interface Case {
 
 const crossPod = ["hostNetwork=true", "hotRestart.crossPod=true"];
 
+const metrics = ["metrics.enabled=true", "metrics.tls.secretName=tls", "metrics.keys.secretName=keys"];
+const monitor = [
+  ...metrics,
+  "metrics.podMonitor.enabled=true",
+  "metrics.podMonitor.authorization.secretName=key",
+];
+
 const cases: readonly Case[] = [
   {
     name: "surge without crossPod",
@@ -79,6 +86,56 @@ const cases: readonly Case[] = [
     set: ["settings.cross_pod=true"],
     says: "additional properties 'cross_pod' not allowed",
   },
+  ...["podMonitor", "prometheusRule", "dashboard"].map((gate) => ({
+    name: `${gate} without metrics`,
+    set: [`metrics.${gate}.enabled=true`],
+    says:
+      `metrics.${gate}.enabled true: expected metrics.enabled true too, without it epochd answers nobody outside its pod`,
+  })),
+  {
+    name: "metrics without hot restart",
+    set: [...metrics, "hotRestart.enabled=false"],
+    says: "metrics.enabled true: expected hotRestart.enabled true too, the metrics are epochd's",
+  },
+  {
+    name: "metrics without a certificate",
+    set: ["metrics.enabled=true", "metrics.keys.secretName=keys"],
+    says:
+      "metrics.tls.secretName: expected a Secret with certificate and private key, epochd sends nothing in the clear",
+  },
+  {
+    name: "metrics without keys",
+    set: ["metrics.enabled=true", "metrics.tls.secretName=tls"],
+    says: "metrics.keys.secretName: expected a Secret with a keys file, epochd lets nobody in unknown",
+  },
+  {
+    name: "metrics beside an address of the settings",
+    set: [...metrics, "settings.api_listen=0.0.0.0:1"],
+    says: "settings.api_listen: expected none with metrics.enabled, which sets it",
+  },
+  {
+    name: "a PodMonitor without a key",
+    set: [...metrics, "metrics.podMonitor.enabled=true"],
+    says: "metrics.podMonitor.authorization.secretName: expected a Secret with the key that Prometheus sends",
+  },
+  {
+    name: "a PodMonitor that could verify no certificate",
+    set: monitor,
+    says:
+      "metrics.podMonitor.tlsConfig: expected ca, serverName or insecureSkipVerify, pods are scraped by an IP that no public certificate names",
+  },
+  {
+    name: "a PodMonitor without the client certificate that is required",
+    set: [...monitor, "metrics.podMonitor.tlsConfig.insecureSkipVerify=true", "settings.api_client_ca=/ca.crt"],
+    says:
+      "metrics.podMonitor.tlsConfig: expected cert and keySecret with settings.api_client_ca, which lets nobody in without a client certificate",
+  },
+  {
+    name: "a PodMonitor with a file, which it can't have",
+    set: [...monitor, "metrics.podMonitor.tlsConfig.caFile=/ca.crt"],
+    says: "additional properties 'caFile' not allowed",
+  },
+  { name: "a port that is none", set: [...metrics, "metrics.port=0"], says: "at '/metrics/port'" },
   { name: "a duration without a unit", set: ["settings.drain_time=10"], says: "at '/settings/drain_time'" },
   { name: "a base id that is none", set: ["settings.base_id=-1"], says: "at '/settings/base_id'" },
   { name: "a user that is root", set: ["podSecurityContext.runAsUser=0"], says: "at '/podSecurityContext/runAsUser'" },

@@ -46,7 +46,7 @@ Deno.test({
   async fn() {
     await using directory = tempDir();
     const chart = await chartWithNotes(directory.at("epochd"));
-    for (const name of ["defaults", "off", "cross_pod_first", "surge"]) {
+    for (const name of ["defaults", "off", "cross_pod_first", "surge", "pod_monitor"]) {
       const values = join(here, `values/${name}.yaml`);
       const show = ["--show-only", "templates/notes.yaml"];
       const { code, stdout, stderr } = await helm("template", "edge", chart, "-n", "gateways", "-f", values, ...show);

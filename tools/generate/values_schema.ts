@@ -86,6 +86,7 @@ export function valuesSchema(): string {
     serviceAccount: closed({ create: flag, name: text, annotations: texts }),
     podDisruptionBudget: closed({ enabled: flag, minAvailable: atLeast(1) }),
     networkPolicy: closed({ enabled: flag, ingress: list(map), egress: list(map) }),
+    metrics: metrics(),
     podAnnotations: texts,
     podLabels: texts,
     nodeSelector: texts,
@@ -101,6 +102,37 @@ export function valuesSchema(): string {
   }, []);
   const comment = "Made by tools/generate.ts from lib/config; edit that.";
   return JSON.stringify({ $schema: "http://json-schema.org/draft-07/schema#", $comment: comment, ...values });
+}
+
+function metrics(): Schema {
+  const spoken: Schema = { type: "string", pattern: "^([0-9]+(ms|[smhdwy]))+$" };
+  const named = closed({ name: filled, key: filled });
+  const kept: Schema = {
+    anyOf: [closed({ secret: named }), closed({ configMap: named })],
+  };
+  return closed({
+    enabled: flag,
+    address: filled,
+    port: { type: "integer", minimum: 1, maximum: 65535 },
+    tls: closed({ secretName: text, certKey: filled, keyKey: filled }),
+    keys: closed({ secretName: text, key: filled }),
+    podMonitor: closed({
+      enabled: flag,
+      labels: texts,
+      interval: spoken,
+      authorization: closed({ secretName: text, key: filled }),
+      // SafeTLSConfig of Prometheus' operator: that of a PodMonitor names no files.
+      tlsConfig: closed({ ca: kept, cert: kept, keySecret: named, serverName: filled, insecureSkipVerify: flag }, []),
+    }),
+    prometheusRule: closed({
+      enabled: flag,
+      labels: texts,
+      selector: text,
+      notReadyFor: spoken,
+      runbookUrl: filled,
+    }),
+    dashboard: closed({ enabled: flag, labels: texts, annotations: texts }),
+  });
 }
 
 /** Named as the flags are, with _ for -. */

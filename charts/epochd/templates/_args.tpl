@@ -16,6 +16,18 @@
 - --when-superseded
 - wait
 {{- end }}
+{{- with .Values.metrics }}
+{{- if .enabled }}
+- --api-listen
+- {{ printf "%s:%d" .address (int .port) | quote }}
+- --api-tls-cert
+- /etc/epochd/tls/tls.crt
+- --api-tls-key
+- /etc/epochd/tls/tls.key
+- --api-keys-file
+- /etc/epochd/keys/keys
+{{- end }}
+{{- end }}
 {{- range $key, $value := .Values.settings }}
 {{- $flag := $key | replace "_" "-" }}
 {{- if kindIs "bool" $value }}

@@ -39,8 +39,47 @@
 {{- fail (printf "settings.pre_drain_delay %s: expected less than terminationGracePeriodSeconds (%d) less settings.drain_time (%s) and 5 s" $delay $grace $drain) -}}
 {{- end -}}
 {{- end -}}
+{{- include "epochd.checkMetrics" . -}}
 {{- if $hot.surge -}}
 {{- include "epochd.checkTransition" . -}}
+{{- end -}}
+{{- end }}
+
+{{- define "epochd.checkMetrics" -}}
+{{- $metrics := .Values.metrics -}}
+{{- range $gate := list "podMonitor" "prometheusRule" "dashboard" -}}
+{{- if and (get $metrics $gate).enabled (not $metrics.enabled) -}}
+{{- fail (printf "metrics.%s.enabled true: expected metrics.enabled true too, without it epochd answers nobody outside its pod" $gate) -}}
+{{- end -}}
+{{- end -}}
+{{- if $metrics.enabled -}}
+{{- if not .Values.hotRestart.enabled -}}
+{{- fail "metrics.enabled true: expected hotRestart.enabled true too, the metrics are epochd's" -}}
+{{- end -}}
+{{- if not $metrics.tls.secretName -}}
+{{- fail "metrics.tls.secretName: expected a Secret with certificate and private key, epochd sends nothing in the clear" -}}
+{{- end -}}
+{{- if not $metrics.keys.secretName -}}
+{{- fail "metrics.keys.secretName: expected a Secret with a keys file, epochd lets nobody in unknown: epochd key create prometheus --role read --file keys" -}}
+{{- end -}}
+{{- range $key := list "api_listen" "api_tls_cert" "api_tls_key" "api_keys_file" -}}
+{{- if hasKey $.Values.settings $key -}}
+{{- fail (printf "settings.%s: expected none with metrics.enabled, which sets it" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- with $metrics.podMonitor -}}
+{{- if .enabled -}}
+{{- if not .authorization.secretName -}}
+{{- fail "metrics.podMonitor.authorization.secretName: expected a Secret with the key that Prometheus sends" -}}
+{{- end -}}
+{{- if not (or .tlsConfig.ca .tlsConfig.serverName .tlsConfig.insecureSkipVerify) -}}
+{{- fail "metrics.podMonitor.tlsConfig: expected ca, serverName or insecureSkipVerify, pods are scraped by an IP that no public certificate names" -}}
+{{- end -}}
+{{- if and $.Values.settings.api_client_ca (not (and .tlsConfig.cert .tlsConfig.keySecret)) -}}
+{{- fail "metrics.podMonitor.tlsConfig: expected cert and keySecret with settings.api_client_ca, which lets nobody in without a client certificate" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end }}
 

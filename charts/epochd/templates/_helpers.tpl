@@ -69,3 +69,9 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end }}
+
+{{- /* This release's series: Kubernetes names a pod of a DaemonSet by at most 58 characters of it and five of its own. */ -}}
+{{- define "epochd.seriesSelector" -}}
+{{- $own := printf "namespace=\"%s\",pod=~\"%s[a-z0-9]{5}\"" .Release.Namespace (printf "%s-" (include "epochd.fullname" .) | trunc 58) -}}
+{{- .Values.metrics.prometheusRule.selector | default $own -}}
+{{- end }}

@@ -55,6 +55,9 @@ Deno.test("doctor + a control plane that is not waited for is a warning with the
   const byDefault = (await findingsOf(dynamic({})))("control_plane");
   assert.equal(byDefault.verdict, "warn");
   assert.match(byDefault.found, /initial_fetch_timeout of cds_config, lds_config is 15s \(default\)/);
+  assert.match(byDefault.found, /after 30s a successor is LIVE without/);
+  const impatient = (await findingsOf(dynamic({}), "x/1.40.0/y", { live_timeout: "20s" }))("control_plane");
+  assert.deepEqual([impatient.verdict, /live_timeout 20s gives a successor up/.test(impatient.found)], ["ok", true]);
   assert.match(byDefault.todo ?? "", /initial_fetch_timeout: 0s/);
   assert.match((await findingsOf(dynamic({ initial_fetch_timeout: "5s" })))("control_plane").found, /is 5s/);
   assert.equal((await findingsOf(dynamic({ initial_fetch_timeout: "0s" })))("control_plane").verdict, "ok");
