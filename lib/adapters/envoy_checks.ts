@@ -123,8 +123,15 @@ export function validationReason(stderr: string): string {
   const text = stderr.split(/^(?:error initializing configuration '[^']*': |error: )/m).at(-1) ?? "";
   // Constraint violations print the whole message first, then `\n: ` and what is wrong with it.
   const said = oneLine(text.slice(text.lastIndexOf("\n: ") + 1).replace(/^: /, ""));
-  const short = shortenChain(said);
+  const short = shortenChain(withoutContent(said));
   return short.length > 600 ? `${short.slice(0, 600)}...` : short;
+}
+
+/** `Unable to parse JSON as proto (REASON): {the whole bootstrap}`: what is wrong comes first, what follows may hold secrets. */
+function withoutContent(text: string): string {
+  if (!text.includes("{")) return text;
+  return text.replace(/\{.*$/s, "").replace(/[\s:]+$/, "") ||
+    "Envoy's reason holds the bootstrap's content and is left out";
 }
 
 /**

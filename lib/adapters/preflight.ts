@@ -9,6 +9,7 @@ import type { BinaryDigests } from "./digests.ts";
 import { argsIdentity, type EpochFlags, flagValue } from "./envoy_args.ts";
 import type { EnvoyChecks } from "./envoy_checks.ts";
 import { headerProblem } from "./process.ts";
+import { showAddress } from "./question.ts";
 import type { Snapshots } from "./snapshots.ts";
 
 export interface EnvoyPreflightOptions {
@@ -150,7 +151,13 @@ export class EnvoyPreflight implements Preflight {
       ? parsed
       : { namedFiles: [], controlPlaneClusters: [] };
     const ok = (admin: AdminAddress) => ({ kind: "ok", value: { admin, namedFiles, controlPlaneClusters } } as const);
-    if (adminAddress !== undefined) return ok(adminAddress);
+    if (adminAddress !== undefined) {
+      const differs = parsed.kind === "parsed" && parsed.admin.kind === "found"
+        ? adminMismatch(parsed.admin.address, adminAddress)
+        : undefined;
+      // A successor that is asked at another address would be LIVE unseen, and be ended while it serves.
+      return differs === undefined ? ok(adminAddress) : no("admin_address_differs", `${bootstrapPath} ${differs}`);
+    }
     const why = parsed.kind === "opaque" ? parsed.why : parsed.admin.kind === "missing" ? parsed.admin.why : undefined;
     if (parsed.kind === "parsed" && parsed.admin.kind === "found") {
       return ok(parsed.admin.address);
@@ -160,6 +167,17 @@ export class EnvoyPreflight implements Preflight {
       `read the admin address from ${bootstrapPath}: ${why}; give the bootstrap one or use --admin-address`,
     );
   }
+}
+
+/** Hosts may differ: an address for all interfaces is reached by any of them. A port that Envoy chooses is no "found" address. */
+function adminMismatch(bootstrap: AdminAddress, given: AdminAddress): string | undefined {
+  const isSame = bootstrap.kind === "tcp"
+    ? given.kind === "tcp" && given.port === bootstrap.port
+    : given.kind === "unix" && given.path === bootstrap.path;
+  if (isSame) return undefined;
+  return `has its admin at ${showAddress(bootstrap)}, --admin-address says ${
+    showAddress(given)
+  }: expected the same, or none`;
 }
 
 function refused(name: Refusal): PreflightOutcome {

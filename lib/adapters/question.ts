@@ -2,12 +2,13 @@
 // Hand-made because fetch obeys HTTP_PROXY even for 127.0.0.1 and pools; a draining Envoy answers for ever on old connections.
 
 import type { AdminAddress } from "../core/epoch.ts";
+import type { SilenceWhy } from "../core/event.ts";
 import { reason } from "./content.ts";
 
 export type Reply =
   | { readonly kind: "reply"; readonly status: number; readonly body: string }
   /** As `IdentityAnswer` has it: `refused` nobody listens, `timeout` somebody listens and says nothing, `garbage` not HTTP. */
-  | { readonly kind: "none"; readonly why: "refused" | "timeout" | "garbage"; readonly detail: string };
+  | { readonly kind: "none"; readonly why: SilenceWhy; readonly detail: string };
 
 export interface Question {
   readonly method: "GET" | "POST";
@@ -100,15 +101,18 @@ async function writeAll(connection: Deno.Conn, bytes: Uint8Array): Promise<void>
 
 function failed(said: string, error: unknown, received: number): Reply {
   const text = reason(error);
-  const none = (why: "refused" | "timeout" | "garbage"): Reply => ({ kind: "none", why, detail: `${said}: ${text}` });
+  const none = (why: SilenceWhy): Reply => ({ kind: "none", why, detail: `${said}: ${text}` });
   if (error instanceof Deno.errors.ConnectionRefused || error instanceof Deno.errors.NotFound) return none("refused");
   // A listener that closes resets what waited in its backlog: nobody listens any more.
   const reset = error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.BrokenPipe;
   if (reset && received === 0) return none("refused");
   // EAGAIN of a unix connect: the backlog of a stopped process is full.
   if (error instanceof Deno.errors.WouldBlock || error instanceof Deno.errors.TimedOut) return none("timeout");
-  return none("garbage");
+  return none(OWN_LIMITS.test(String(error)) ? "unasked" : "garbage");
 }
+
+/** ENOMEM, ENFILE, EMFILE, EADDRNOTAVAIL: this process could not ask, which says nothing about Envoy. */
+const OWN_LIMITS = /\(os error (?:12|23|24|99)\)/;
 
 /** A whole HTTP/1.1 answer, plain, chunked, or ended by the end of the connection. */
 export function parseReply(bytes: Uint8Array): Reply {

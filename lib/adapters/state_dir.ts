@@ -21,8 +21,12 @@ export async function prepareStateDir(path: string): Promise<string | undefined>
     if (info.uid !== null && info.uid !== uid && uid !== 0) {
       return problem(`belongs to uid ${info.uid}, epochd runs as uid ${uid}`);
     }
-    // Snapshots of bootstraps may hold secrets: others may neither read them nor put theirs there.
-    if (((info.mode ?? 0) & 0o077) !== 0) await Deno.chmod(path, 0o700);
+    // Who may write here may choose what runs. It is refused, not mended: /tmp with 0700 would lock everybody out. Others may read its
+    // names: what lies in it has 0600.
+    const mode = (info.mode ?? 0) & 0o7777;
+    if ((mode & 0o022) !== 0) {
+      return problem(`has mode ${mode.toString(8).padStart(4, "0")}, others may write to it: expected 0700`);
+    }
     const probe = temporaryFor(join(path, ".write"));
     await Deno.writeTextFile(probe, "");
     await Deno.remove(probe);

@@ -10,16 +10,18 @@ import {
   backoffMs,
   KILL_AFTER_MS,
   PREDECESSOR_MARGIN_MS,
+  RECOVERY_TRIES,
   REVIVAL_LOCK_MS,
   REVIVAL_TRIES,
 } from "./bounds.ts";
-import { endChild, exited, wake } from "./arrive.ts";
+import { endChild, enterLive, exited, wake } from "./arrive.ts";
 import { watchChild } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
 import { exitText, handoffFailed } from "./failing.ts";
 import { killLeaving, leave } from "./leaving.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { end, enterStopping } from "./stopping.ts";
+import { adminText } from "./view.ts";
 
 /** What a failed successor left behind when the newest epoch died: its process, or after that the flag it set. */
 export interface Remains {
@@ -101,13 +103,35 @@ export function cleared(d: Draft, comeback: Comeback): void {
   comebackFailed(d, comeback, why, { code: 1 });
 }
 
-/** The serving epoch died before its successor was seen to have attached: that one may come up alone. */
+/**
+ * A parent that ends with 0 when its child is as old as its own parent-shutdown-time was ended by that child, which is LIVE: only its
+ * admin is somewhere else than expected. It serves, so it is kept, judged by process and sockets.
+ */
+function wasEndedByProtocol(d: Draft, child: Child, exit: Exit): boolean {
+  const parentShutdownTimeMs = child.plan.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs;
+  return exit.code === 0 && exit.signal === undefined && d.nowMs - child.spawnedAtMs >= parentShutdownTimeMs;
+}
+
+/** The serving epoch ended before its successor was seen to be LIVE: that one may serve unseen, or come up alone. */
 export function adoptChild(
   d: Draft,
   phase: Replacing,
   { child, told, deadlineAtMs }: Initialising,
   exit: Exit,
 ): void {
+  if (wasEndedByProtocol(d, child, exit)) {
+    const why = `epoch ${child.number} serves, and its admin does not answer at ${adminText(child.plan.admin)}`;
+    leave(d, phase.predecessor);
+    handoffFailed(d, phase, refusal("admin_address_differs", why));
+    d.say(exited(d, phase.from, exit, "predecessor"), { kind: "admin_lost", epoch: child.number, policy: "keep" });
+    const { version, hotRestartVersion } = phase.from;
+    return enterLive(d, {
+      epoch: { ...child, liveAtMs: d.nowMs, version, hotRestartVersion },
+      predecessor: undefined,
+      // Its own plan would be as unseen again.
+      health: { kind: "admin_lost", sinceMs: d.nowMs, recoveries: RECOVERY_TRIES, unwellSinceMs: undefined },
+    });
+  }
   d.stopTimers("watchdog");
   d.timer("deadline", Math.min(ADOPTED_MS, Math.max(0, child.spawnedAtMs + d.settings.liveTimeoutMs - d.nowMs)));
   // Its successor is the one that died: no parent for the child, and ended since the child started.

@@ -31,8 +31,13 @@ export type Content =
 /** What came of asking /server_info on a fresh connection. */
 export type IdentityAnswer =
   | { readonly kind: "answered"; readonly identity: Identity }
-  /** `refused`: nobody listens (the admin was given up). `timeout`: somebody listens and says nothing. */
-  | { readonly kind: "silent"; readonly why: "refused" | "timeout" | "garbage"; readonly detail: string };
+  | { readonly kind: "silent"; readonly why: SilenceWhy; readonly detail: string };
+
+/**
+ * `refused`: nobody listens (the admin was given up). `timeout`: somebody listens and says nothing. `unasked`: epochd itself could not
+ * ask (too many open files), which says nothing about Envoy.
+ */
+export type SilenceWhy = "refused" | "timeout" | "garbage" | "unasked";
 
 /** What /stats says of the control plane and of what is loaded; absent where Envoy has no such stat. */
 export interface Inventory {

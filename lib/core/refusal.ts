@@ -2,6 +2,7 @@
 
 /** Names are API: they stand in logs, in the ledger, in HTTP problems and in tests. */
 export type RefusalName =
+  | "admin_address_differs"
   | "admin_address_missing"
   | "base_id_held"
   | "binary_hangs"

@@ -148,6 +148,7 @@ export function judge(d: Draft, epoch: Epoch, health: Health, askedAtMs: number,
     return { kind: "answering" };
   }
   if (health.kind === "admin_lost" || health.kind === "hung") return health;
+  if (answer.kind === "silent" && answer.why === "unasked") return health;
   // Counted from the first unanswered question, so a supervisor that was itself stopped does not blame Envoy.
   const sinceMs = health.kind === "silent" ? health.sinceMs : askedAtMs;
   // The epoch may have been silent for one tick before it was asked.

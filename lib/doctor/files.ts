@@ -1,6 +1,7 @@
 // Owns: whether the files and directories that epochd works with can be used: watched files, state directory, marker, descriptors.
 // Must not: create what is missing.
 
+import { dirname } from "node:path";
 import { fail, type Found, ok, unknown, warn } from "./finding.ts";
 import { type Patient, readText } from "./patient.ts";
 
@@ -18,7 +19,7 @@ export function checkWatch({ root, config }: Patient): readonly Found[] {
       "mount the directory of the ConfigMap, without subPath",
     ));
   }
-  const directories = new Set(watched.map((path) => path.slice(0, Math.max(1, path.lastIndexOf("/"))) || "."));
+  const directories = new Set(watched.map((path) => dirname(path)));
   for (const directory of directories) {
     try {
       Deno.watchFs(directory, { recursive: false }).close();
@@ -71,7 +72,7 @@ export function checkMarker({ config: { readyMarker }, inPod }: Patient): Found 
       "remove it: epochd makes a file there",
     );
   }
-  const directory = readyMarker.slice(0, Math.max(1, readyMarker.lastIndexOf("/"))) || ".";
+  const directory = dirname(readyMarker);
   if (infoOf(directory) === undefined) {
     return fail(`${directory} does not exist`, `make it, writable by uid ${Deno.uid()}`);
   }

@@ -31,7 +31,7 @@ for (const [what, redirection] of Object.entries(OUTPUTS)) {
     here.edit();
     await here.envoy.untilRecord("live", 2);
     await newestIs(epochd.apiSocket, 2);
-    assert.match(Deno.readTextFileSync(epochd.readyMarker), /^\d+ 2 \d+\n$/);
+    await until("the marker names it", () => /^\d+ 2 \d+\n$/.test(Deno.readTextFileSync(epochd.readyMarker)));
     epochd.signal("SIGUSR1");
     await until(
       "SIGUSR1 is forwarded",

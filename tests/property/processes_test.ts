@@ -132,3 +132,20 @@ property(
     }
   },
 );
+
+property(
+  "a first stop + the newest outlives its predecessor, which it ends by protocol",
+  anyScenario,
+  { runs: 400 },
+  (scenario) => {
+    for (const { before, effects, event } of stopped(scenario).trace) {
+      const { phase } = before;
+      if (phase.kind !== "stopping" || phase.times !== 1 || event.kind === "stop") continue;
+      const { newest, predecessor } = phase;
+      // The step that reaps the predecessor is the one that ends the newest.
+      const isReaped = event.kind === "child_exited" && event.attempt === predecessor?.epoch.attempt;
+      if (newest === undefined || predecessor === undefined || isReaped) continue;
+      assert.ok(!effects.some((effect) => effect.kind === "signal" && effect.attempt === newest.attempt));
+    }
+  },
+);

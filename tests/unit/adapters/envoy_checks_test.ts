@@ -160,3 +160,11 @@ Deno.test("validationReason: the one line that helps", () => {
   strictEqual(validationReason(start + strange), strange);
   strictEqual(validationReason(start + "x".repeat(5000)).length, 603);
 });
+
+Deno.test("validationReason: the bootstrap's content, which may hold secrets, is never in it", () => {
+  const said =
+    "error initializing configuration 'x.yaml': Unable to parse JSON as proto (INVALID_ARGUMENT: could not find " +
+    'type "nope")): {"static_resources":{"secrets":[{"generic_secret":{"secret":{"inline_string":"hunter2"}}}]}}\n';
+  strictEqual(validationReason(said), 'Unable to parse JSON as proto (INVALID_ARGUMENT: could not find type "nope"))');
+  strictEqual(validationReason('error: {"inline_string":"hunter2"}').includes("hunter2"), false);
+});

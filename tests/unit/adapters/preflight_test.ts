@@ -202,12 +202,23 @@ Deno.test("preflight: a bootstrap or binary that can't be used, each by its own 
     strictEqual(await name(), "binary_missing");
   }));
 
-Deno.test("preflight: --admin-address wins, and makes up for a bootstrap without one", () =>
+Deno.test("preflight: --admin-address wins, and makes up for a bootstrap without one or with a port that Envoy chooses", () =>
   withFixture(async (fixture) => {
-    const admin = { kind: "unix", path: "/run/admin.sock" };
+    const admin = { kind: "tcp", host: "10.0.0.5", port: 9901 };
     deepStrictEqual(passed(await fixture.preflight.run(first, never)).plan.admin, admin);
     fixture.bootstrap("static_resources: {}\n");
     deepStrictEqual(passed(await fixture.preflight.run(first, never)).plan.admin, admin);
+    fixture.bootstrap(BOOTSTRAP.replace("9901", "0"));
+    deepStrictEqual(passed(await fixture.preflight.run(first, never)).plan.admin, admin);
+  }, { adminAddress: { kind: "tcp", host: "10.0.0.5", port: 9901 } }));
+
+Deno.test("preflight: a bootstrap whose admin is elsewhere than --admin-address is refused: its epoch would be LIVE unseen", () =>
+  withFixture(async (fixture) => {
+    for (const depth of [first, full]) {
+      const { name, detail } = no(await fixture.preflight.run(depth, never)).refusal;
+      strictEqual(name, "admin_address_differs");
+      match(detail, /has its admin at 127\.0\.0\.1:9901, --admin-address says .*\/run\/admin\.sock: expected the same/);
+    }
   }, { adminAddress: { kind: "unix", path: "/run/admin.sock" } }));
 
 Deno.test("preflight: says how to give an admin address", () =>

@@ -13,12 +13,26 @@ Deno.test("prepareStateDir: makes it with its parents, for this user alone", asy
   strictEqual(await prepareStateDir(path), undefined);
 });
 
-Deno.test("prepareStateDir: closes an open directory to others", async () => {
+Deno.test("prepareStateDir: a directory that others may write to is refused and left as it is, also through a link", async () => {
+  await using dir = tempDir();
+  const shared = dir.at("shared");
+  Deno.mkdirSync(shared);
+  Deno.chmodSync(shared, 0o1777);
+  Deno.symlinkSync(shared, dir.at("link"));
+  for (const path of [shared, dir.at("link")]) {
+    const expected = `use state directory ${path}: has mode 1777, others may write to it: expected 0700`;
+    strictEqual(await prepareStateDir(path), expected);
+  }
+  strictEqual(modeOf(shared), "777");
+  deepStrictEqual([...Deno.readDirSync(shared)], []);
+});
+
+Deno.test("prepareStateDir: a directory that others may only read is used as it is", async () => {
   await using dir = tempDir();
   Deno.mkdirSync(dir.at("state"));
   Deno.chmodSync(dir.at("state"), 0o755);
   strictEqual(await prepareStateDir(dir.at("state")), undefined);
-  strictEqual(modeOf(dir.at("state")), "700");
+  strictEqual(modeOf(dir.at("state")), "755");
 });
 
 Deno.test("prepareStateDir: names what is in the way", async () => {
