@@ -111,7 +111,12 @@ export class EnvoyPreflight implements Preflight {
   ): Promise<PreflightOutcome> {
     const { checks, flags } = this.options;
     const looked = { bootstrapDigest: plan.bootstrapDigest, binaryDigest: plan.binaryDigest };
-    const printed = await checks.hotRestartVersion(plan, signal);
+    const validate = () => checks.validate(plan, flags(), files, signal);
+    // Users wait for a new pod, and its CPUs have nothing else to do yet.
+    const [printed, validated] = await Promise.all([
+      checks.hotRestartVersion(plan, signal),
+      request.joining ? validate() : undefined,
+    ]);
     if (signal.aborted) return refused(refusal("stopping", "preflight was ended before its result"));
     if (printed.kind === "refused") return { kind: "refused", refusal: printed.refusal, looked };
     const wanted = request.hotRestartVersion;
@@ -120,7 +125,7 @@ export class EnvoyPreflight implements Preflight {
         `${plan.binaryPath} prints hot restart version ${printed.version}, the serving epoch has ${wanted}: they can't hand over to each other`;
       return { kind: "refused", refusal: refusal("hot_restart_version_differs", detail), looked };
     }
-    const verdict = await checks.validate(plan, flags(), files, signal);
+    const verdict = validated ?? await validate();
     if (signal.aborted) return refused(refusal("stopping", "preflight was ended before its result"));
     if (verdict.refusal !== undefined) return { kind: "refused", refusal: verdict.refusal, looked };
     return this.passed(plan, files, verdict.cached);

@@ -29,6 +29,20 @@ export async function readProcStat(pid: number, procDir = "/proc"): Promise<Proc
   }
 }
 
+/** USER_HZ: what the kernel shows ticks in, on every architecture that Envoy is built for. */
+const ticksPerSecond = 100;
+
+/** How long ago it started; undefined where /proc does not say. */
+export async function ageMs({ startTicks }: ProcState, procDir = "/proc"): Promise<number | undefined> {
+  try {
+    const upSeconds = Number((await Deno.readTextFile(`${procDir}/uptime`)).split(" ")[0]);
+    const age = (upSeconds - startTicks / ticksPerSecond) * 1_000;
+    return Number.isFinite(age) ? age : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Why such a process can't be serving, or undefined. */
 export function deadState(state: string): string | undefined {
   const states: Readonly<Record<string, string>> = { T: "stopped", t: "traced", Z: "a zombie", X: "dead", x: "dead" };

@@ -2,10 +2,18 @@
 
 import type { ReadyMarker } from "../runtime/ports.ts";
 import { reason } from "./content.ts";
+import { ageMs, type ProcState, readProcStat } from "./proc_stat.ts";
+
+/** A living supervisor refreshes its marker several times within this. */
+const FRESH_MS = 10_000;
+/** /proc counts a process' start in hundredths of a second. */
+const START_SLACK_MS = 100;
 
 export interface FileReadyMarkerOptions {
   readonly wallMs?: () => number;
   readonly pid?: number;
+  /** Nobody outside this pod has this path: the pid in a marker of the past may be anybody's by now. Default false. */
+  readonly isPodLocal?: boolean;
 }
 
 /** `"<unix ms> <epoch> <pid>\n"`, replaced by rename, so that a reader sees it whole or not at all. */
@@ -13,11 +21,13 @@ export class FileReadyMarker implements ReadyMarker {
   private readonly temporary: string;
   private readonly pid: number;
   private readonly wallMs: () => number;
+  private readonly isPodLocal: boolean;
   private turn: Promise<unknown> = Promise.resolve();
 
   constructor(readonly path: string, options: FileReadyMarkerOptions = {}) {
     this.pid = options.pid ?? Deno.pid;
     this.wallMs = options.wallMs ?? Date.now;
+    this.isPodLocal = options.isPodLocal ?? false;
     this.temporary = `${path}.${this.pid}.tmp`;
   }
 
@@ -39,10 +49,17 @@ export class FileReadyMarker implements ReadyMarker {
     }, "remove");
   }
 
-  /** At the start: whoever wrote it, it does not speak for this run. `removed` is called when there was one. */
+  /**
+   * At the start: what an ended supervisor wrote does not speak for this run. `removed` is called when there was one. The
+   * problem where a living supervisor keeps it fresh.
+   */
   removeStale(removed: () => void = () => {}): Promise<string | undefined> {
     return this.inTurn(async () => {
       await this.refuseForeign();
+      const holder = this.isPodLocal ? undefined : await this.livingWriter();
+      if (holder !== undefined) {
+        throw new Error(`it is held by pid ${holder}, a supervisor that keeps it fresh: give another --ready-marker`);
+      }
       await Deno.remove(this.path);
       removed();
     }, "remove the old");
@@ -73,10 +90,30 @@ export class FileReadyMarker implements ReadyMarker {
     if (info !== undefined && !info.isFile) throw new Error("it is not a regular file, expected a file or nothing");
   }
 
+  /** Another epochd that runs now and ran when this marker was written, a moment ago. */
+  private async livingWriter(): Promise<number | undefined> {
+    const marker = parseMarker(await Deno.readTextFile(this.path).catch(() => ""));
+    if (marker === undefined || marker.pid === this.pid) return undefined;
+    const sinceMs = this.wallMs() - marker.unixMs;
+    if (Math.abs(sinceMs) >= FRESH_MS) return undefined;
+    const writer = await readProcStat(marker.pid);
+    if (writer === undefined || /[ZXx]/.test(writer.state) || !await isSupervisor(writer)) return undefined;
+    // Younger than the marker: the pid is another process' by now.
+    const livesMs = await ageMs(writer);
+    return livesMs !== undefined && livesMs + START_SLACK_MS < sinceMs ? undefined : marker.pid;
+  }
+
   private async owner(): Promise<number | undefined> {
     await this.refuseForeign();
     return parseMarker(await Deno.readTextFile(this.path))?.pid;
   }
+}
+
+/** Runs the program that this process runs, as `run`: another one has the pid by chance, as from another PID namespace. */
+async function isSupervisor({ pid, name }: ProcState): Promise<boolean> {
+  if ((await readProcStat(Deno.pid))?.name !== name) return false;
+  const args = await Deno.readTextFile(`/proc/${pid}/cmdline`).catch(() => "");
+  return args.split("\0").includes("run");
 }
 
 export interface Marker {

@@ -31,6 +31,8 @@ export interface ApiOptions {
   readonly observed: Observed;
   readonly log: Pick<Log, "shell">;
   readonly limits?: Partial<ApiLimits>;
+  /** Once it resolves, the link may be taken from a living supervisor, one time; else it waits for that one's end. */
+  readonly turn?: Promise<void>;
 }
 
 export interface RunningApi {
@@ -42,7 +44,7 @@ export interface RunningApi {
 
 /** Where it can't listen, that is told and nothing more: the API is no reason to keep Envoy from serving. */
 export async function startApi(
-  { path, control, configuration, observed, log, limits: some }: ApiOptions,
+  { path, control, configuration, observed, log, limits: some, turn }: ApiOptions,
 ): Promise<RunningApi> {
   const limits = { ...defaultLimits, ...some };
   const tell: Log["shell"] = (fact) => log.shell(fact);
@@ -53,9 +55,8 @@ export async function startApi(
   // A gate for each listener: whoever fills the one that strangers reach does not shut out kubectl exec.
   const local = new Gate(limits);
   const onSocket = handlerFor(() => socketClient);
-  const socket = await listenOnSocket(path, tell, (connection) => local.serve(connection, onSocket));
+  const socket = await listenOnSocket(path, tell, (connection) => local.serve(connection, onSocket), turn);
   if ("problem" in socket) tell({ kind: "api_failed", path, problem: socket.problem });
-  else tell({ kind: "api_listening", path });
   const remote = await startTcp(configuration.running.config, limits, handlerFor, tell);
   return {
     use: (config) => remote?.credentials.useRules(config.apiClientRoles),

@@ -24,6 +24,15 @@ export function ownSocket(place: SocketPlace, pid: number, attempt: number): str
   return `${place.directory}/${place.stem}-${pid}${attempt === 0 ? "" : `-${attempt}`}.sock`;
 }
 
+/** Whose socket it is, by its name; undefined where the name is none of epochd's. */
+export function ownerOf(place: SocketPlace, socket: string): number | undefined {
+  const prefix = `${place.directory}/${place.stem}-`;
+  const pid = socket.startsWith(prefix)
+    ? /^(\d{1,10})(?:-\d)?\.sock$/.exec(socket.slice(prefix.length))?.[1]
+    : undefined;
+  return pid === undefined ? undefined : Number(pid);
+}
+
 /** What is wrong with the path as a text, before anything is touched. */
 export function checkSocketPath(link: string): string | undefined {
   const place = socketPlace(link);
@@ -52,6 +61,14 @@ export function prepareDirectory(place: SocketPlace): string | undefined {
   } catch (error) {
     return `${place.directory} can't be used: ${error instanceof Error ? error.message : String(error)}`;
   }
+}
+
+/** Where the link leads, if that is `own` or a socket on which somebody accepts. */
+export async function livingHolder(place: SocketPlace, own: string): Promise<string | undefined> {
+  if (lstat(place.link)?.isSymlink !== true) return undefined;
+  const target = Deno.readLinkSync(place.link);
+  const socket = target.startsWith("/") ? target : `${place.directory}/${target}`;
+  return socket === own || await isServed(socket) ? socket : undefined;
 }
 
 /** Moves the link onto `target`, atomically: at every moment it leads to one supervisor or the other. */
@@ -96,6 +113,17 @@ async function accepts(path: string): Promise<boolean> {
     return true;
   } catch (error) {
     return !(error instanceof Deno.errors.ConnectionRefused);
+  }
+}
+
+/** Only what proves that nobody accepts counts as a no: this process may lack file descriptors, or the other be busy. */
+async function isServed(path: string): Promise<boolean> {
+  try {
+    (await Deno.connect({ transport: "unix", path })).close();
+    return true;
+  } catch (error) {
+    const { ConnectionRefused, NotFound, NotADirectory, FilesystemLoop } = Deno.errors;
+    return ![ConnectionRefused, NotFound, NotADirectory, FilesystemLoop].some((kind) => error instanceof kind);
   }
 }
 

@@ -2,7 +2,8 @@
 
 import type { ShellFact } from "../observe/shell_fact.ts";
 import type { Connection } from "./connection.ts";
-import { checkSocketPath, moveLink, ownSocket, prepareDirectory, removeStale, socketPlace } from "./socket_path.ts";
+import { SocketLink } from "./socket_link.ts";
+import { checkSocketPath, ownSocket, prepareDirectory, removeStale, socketPlace } from "./socket_path.ts";
 
 export interface Listening {
   /** At once: nobody new comes in, and this process's own socket is gone. */
@@ -12,22 +13,23 @@ export interface Listening {
 const acceptPauseMs = 100;
 const nameAttempts = 10;
 
-/** Where it can't listen, the problem. */
+/** Where it can't listen, the problem. `turn`: as for SocketLink. */
 export async function listenOnSocket(
   path: string,
   tell: (fact: ShellFact) => void,
   take: (connection: Connection) => void,
+  turn?: Promise<void>,
 ): Promise<Listening | { readonly problem: string }> {
-  const bound = await bind(path, tell);
+  const bound = await bind(path, tell, turn);
   if ("problem" in bound) return bound;
-  const { listener, socket } = bound;
+  const { listener, socket, link } = bound;
   let closing = false;
   void accept();
   return {
     close() {
       closing = true;
+      link.close();
       listener.close();
-      // The link stays: by now it may be another supervisor's, and looking first would leave a gap.
       removeQuietly(socket);
     },
   };
@@ -44,9 +46,11 @@ export async function listenOnSocket(
   }
 }
 
-type Bound = { readonly listener: Deno.Listener; readonly socket: string } | { readonly problem: string };
+type Bound =
+  | { readonly listener: Deno.Listener; readonly socket: string; readonly link: SocketLink }
+  | { readonly problem: string };
 
-async function bind(path: string, tell: (fact: ShellFact) => void): Promise<Bound> {
+async function bind(path: string, tell: (fact: ShellFact) => void, turn: Promise<void> | undefined): Promise<Bound> {
   const place = socketPlace(path);
   const wrong = checkSocketPath(path) ?? prepareDirectory(place);
   if (wrong !== undefined) return { problem: wrong };
@@ -60,8 +64,9 @@ async function bind(path: string, tell: (fact: ShellFact) => void): Promise<Boun
       if (error instanceof Deno.errors.AddrInUse) continue;
       return { problem: `${socket} can't be bound: ${error instanceof Error ? error.message : String(error)}` };
     }
-    const problem = secure(socket) ?? moveLink(place, socket);
-    if (problem === undefined) return { listener, socket };
+    const link = new SocketLink({ place, socket, tell, ...(turn === undefined ? {} : { turn }) });
+    const problem = secure(socket) ?? await link.begin();
+    if (problem === undefined) return { listener, socket, link };
     listener.close();
     removeQuietly(socket);
     return { problem };

@@ -85,7 +85,9 @@ export function assemble(
     return library.path;
   };
   const preflight = new CurrentPreflight(generation(config));
-  const marker = config.readyMarker === undefined ? undefined : new FileReadyMarker(config.readyMarker);
+  const marker = config.readyMarker === undefined
+    ? undefined
+    : new FileReadyMarker(config.readyMarker, { isPodLocal: config.crossPod });
   const processes = new EnvoyProcesses({
     flagsOf: (plan) => preflight.flagsOf(plan),
     isStill: (path, digest) => binaries.isStill(path, digest),

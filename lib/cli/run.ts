@@ -96,6 +96,7 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
   // Before the first epoch: a signal that comes early must not end epochd by its default action, and Envoy with it. For good,
   // since one that comes late must not change the exit code.
   onSignals(hearing(supervisor, reload, log));
+  const turn = turnOf(supervisor, config);
   const ended = supervisor.run();
   fleet.watch();
   let isOver = false;
@@ -104,7 +105,7 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     const close = config.configPath === undefined
       ? undefined
       : watchConfig(config.configPath, configuration, (fact) => log.shell(fact), bug);
-    const api = await serveApi(supervisor, configuration, observatory, log);
+    const api = await serveApi(supervisor, configuration, observatory, log, turn);
     useApi = (next) => api?.use(next);
     await configuration.begin();
     return { close: () => close?.(), api };
@@ -139,6 +140,21 @@ function spawned(supervisor: Supervisor, ended: Promise<unknown>): Promise<void>
   });
 }
 
+/** Where it shares its base id, when all it began with has been LIVE: until then the other supervisor is who to ask. */
+function turnOf(supervisor: Supervisor, { services }: RunConfig): Promise<void> | undefined {
+  if (!Object.values(services).some(({ crossPod }) => crossPod)) return undefined;
+  const awaited = new Set(Object.keys(services));
+  return new Promise((resolve) => {
+    const unsubscribe = supervisor.subscribe(({ service, fact }) => {
+      if (fact.kind !== "epoch_live") return;
+      awaited.delete(service);
+      if (awaited.size > 0) return;
+      unsubscribe();
+      resolve();
+    });
+  });
+}
+
 function hearing(supervisor: Supervisor, reload: () => void, log: Log) {
   const hear = (signal: string, act: () => void) => () => {
     log.shell({ kind: "signal_received", signal });
@@ -157,11 +173,12 @@ async function serveApi(
   configuration: Configuration,
   observed: Observatory,
   log: Log,
+  turn: Promise<void> | undefined,
 ): Promise<RunningApi | undefined> {
   const { apiSocket: path } = configuration.running.config;
   try {
     const { startApi } = await import("../api/server.ts");
-    return await startApi({ path, control: supervisor, configuration, observed, log });
+    return await startApi({ path, control: supervisor, configuration, observed, log, ...(turn && { turn }) });
   } catch (error) {
     // Serving matters more than being asked: without its API epochd still obeys signals and files.
     log.shell({ kind: "api_failed", path, problem: error instanceof Error ? error.message : String(error) });

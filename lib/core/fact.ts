@@ -19,7 +19,7 @@ export type Fact =
   }
   | {
     readonly kind: "trigger_deferred";
-    readonly reason: "handoff" | "predecessor_drains" | "min_gap" | "jitter";
+    readonly reason: "handoff" | "predecessor_drains" | "hung" | "min_gap" | "jitter";
     readonly waitMs?: number;
   }
   | {

@@ -15,6 +15,9 @@ export function settle(d: Draft): void {
   if (jitterMs > 0) return wait(d, pending, "jitter", jitterMs);
   // A fourth generation would collide with the socket names of the first.
   if (d.state.leaving.length > 0 || phase.foreign !== undefined) return wait(d, pending, "predecessor_drains");
+  // A successor asks it before anything else, and one that is given up meanwhile leaves questions whose answers nobody takes: a parent
+  // that wakes to them aborts (1.38.3 to 1.40.0).
+  if (phase.health.kind === "hung" && phase.health.by === "admin") return wait(d, pending, "hung");
   const gap = d.settings.minGapMs;
   if (gap !== "parent_shutdown_time") {
     const waitMs = phase.epoch.liveAtMs + gap - d.nowMs;

@@ -6,7 +6,7 @@ import type { ExitCode } from "./fact.ts";
 import type { Refusal } from "./refusal.ts";
 
 /** Why a trigger waits for its turn. */
-export type WaitReason = "handoff" | "predecessor_drains" | "min_gap" | "jitter";
+export type WaitReason = "handoff" | "predecessor_drains" | "hung" | "min_gap" | "jitter";
 
 /** Triggers that wait for their turn, merged: the newest desired state is read when the turn comes. */
 export interface Pending {

@@ -9,6 +9,7 @@ const subjectText = { bootstrap: "bootstrap", binary: "Envoy's executable" } as 
 const deferredText = {
   handoff: "a handoff is under way",
   predecessor_drains: "the predecessor drains",
+  hung: "the serving epoch does not answer",
   min_gap: "min_gap is not over",
   jitter: "its random delay runs",
 } as const;

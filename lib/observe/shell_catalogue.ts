@@ -106,6 +106,14 @@ export const shellCatalogue: Rows<ShellFact> = {
     fields: { path: "path" },
     message: (fact) => `API listens on ${fact.path}`,
   },
+  api_link_held: {
+    level: "warn",
+    fields: { path: "path", holder: "path", pid: "number", socket: "path" },
+    message: ({ path, holder, pid, socket }) =>
+      `API listens on ${socket} alone: ${path} is held by ${
+        pid === undefined ? "whoever" : `the supervisor with pid ${pid}, which`
+      } accepts on ${holder}; it is taken over when that ends`,
+  },
   api_failed: {
     level: "error",
     fields: { path: "path", problem: "text" },

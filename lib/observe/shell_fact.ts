@@ -46,6 +46,14 @@ export type ShellFact =
   | { readonly kind: "stale_marker_removed"; readonly path: string }
   | { readonly kind: "signal_received"; readonly signal: string }
   | { readonly kind: "api_listening"; readonly path: string }
+  /** A living supervisor has the link: this one listens on `socket` alone. `pid` in its own PID namespace. */
+  | {
+    readonly kind: "api_link_held";
+    readonly path: string;
+    readonly holder: string;
+    readonly pid: number | undefined;
+    readonly socket: string;
+  }
   | { readonly kind: "api_failed"; readonly path: string; readonly problem: string }
   | { readonly kind: "stale_socket_removed"; readonly path: string }
   | { readonly kind: "log_lines_dropped"; readonly lines: number }

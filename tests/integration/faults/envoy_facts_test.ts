@@ -7,6 +7,7 @@ import { writeBootstrap } from "../../support/bootstrap.ts";
 import { type BareEnvoy, ENVOY_VERSIONS, type EnvoyVersion, spawnEnvoy } from "../../support/envoys.ts";
 import { fetchOnce } from "../../support/http_client.ts";
 import { freePorts } from "../../support/ports.ts";
+import { processFacts } from "../../support/procfs.ts";
 import { tempDir } from "../../support/tempdir.ts";
 import { until, within } from "../../support/until.ts";
 import { blackHole } from "../../support/xds.ts";
@@ -74,5 +75,33 @@ Deno.test("Envoy of each version: a child that has attached aborts where its par
     const { signal } = await within(`the end of the child ${version}`, pair.child.exit, 60_000);
     assert.equal(signal, "SIGABRT");
     assert.match(pair.child.log(), /sendmsg\(\) failed.*errno 111/);
+  }));
+});
+
+Deno.test("Envoy of each version: a parent that wakes to a question of a dead child aborts after ten seconds", async () => {
+  await Promise.all(ENVOY_VERSIONS.map(async (version) => {
+    await using scratch = tempDir();
+    const [listenPort, adminPort] = freePorts(2) as [number, number];
+    const baseId = freeBaseId();
+    const common = {
+      version,
+      baseId,
+      bootstrapPath: writeBootstrap(scratch.at("envoy.yaml"), { listenPort, adminPort }),
+    };
+    await using parent = spawnEnvoy(common);
+    await parent.untilLive({ port: adminPort });
+    Deno.kill(parent.pid, "SIGSTOP");
+    {
+      await using child = spawnEnvoy({ ...common, epoch: 1 });
+      await until("the child asks its parent, which is the end of what it logs", () => {
+        const stalled = processFacts(child.pid)?.state === "S";
+        return stalled && child.log().includes("response trailer map");
+      });
+    }
+    Deno.kill(parent.pid, "SIGCONT");
+    const { signal } = await within(`the end of the parent ${version}`, parent.exit, 60_000);
+    assert.equal(signal, "SIGABRT");
+    assert.match(parent.log(), /sendmsg\(\) failed.*errno 111/);
+    removeSegment(baseId);
   }));
 });

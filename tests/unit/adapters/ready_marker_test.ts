@@ -1,6 +1,7 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { FileReadyMarker, parseMarker } from "../../../lib/adapters/ready_marker.ts";
 import { tempDir } from "../../support/tempdir.ts";
+import { pause } from "../../support/until.ts";
 
 const names = (path: string) => [...Deno.readDirSync(path)].map(({ name }) => name);
 
@@ -64,6 +65,43 @@ Deno.test("FileReadyMarker: at the start another run's marker goes, whatever is 
     strictEqual(await marker.removeStale(), undefined);
     deepStrictEqual(names(dir.path), []);
   }
+});
+
+Deno.test("FileReadyMarker: at the start a marker that a living supervisor keeps fresh stays, and is a problem", async () => {
+  await using dir = tempDir();
+  const path = dir.at("ready");
+  const main = "setTimeout(() => {}, 60_000);";
+  await using program = tempDir();
+  const args = ["run", "--quiet", "--no-config", program.write("epochd.js", main)];
+  const other = new Deno.Command(Deno.execPath(), { args, stdin: "null" }).spawn();
+  const stranger = new Deno.Command("sleep", { args: ["60"] }).spawn();
+  const { pid } = other;
+  // Its start and the marker are told apart by hundredths of a second.
+  await pause(300);
+  const write = (ageMs: number) => dir.write("ready", `${Date.now() - ageMs} 3 ${pid}\n`);
+  const marker = new FileReadyMarker(path);
+  const problem = `remove the old ready marker ${path}: it is held by pid ${pid}, a supervisor that keeps it fresh: ` +
+    "give another --ready-marker";
+  const isGone = async (one: FileReadyMarker) => await one.removeStale() === undefined && names(dir.path).length === 0;
+  write(0);
+  strictEqual(await marker.removeStale(), problem);
+  deepStrictEqual(names(dir.path), ["ready"]);
+  strictEqual(await isGone(new FileReadyMarker(path, { isPodLocal: true })), true, "pod-local");
+  write(0);
+  strictEqual(await isGone(new FileReadyMarker(path, { pid })), true, "this process' own");
+  write(11_000);
+  strictEqual(await isGone(marker), true, "not fresh");
+  write(5_000);
+  strictEqual(await isGone(marker), true, "of before the process began: its pid was another's");
+  write(0);
+  dir.write("ready", `${Date.now()} 3 ${stranger.pid}\n`);
+  strictEqual(await isGone(marker), true, "a pid that is no supervisor's here");
+  write(0);
+  for (const child of [other, stranger]) {
+    child.kill("SIGKILL");
+    await child.status;
+  }
+  strictEqual(await isGone(marker), true, "of a process that has ended");
 });
 
 Deno.test("FileReadyMarker: refuses a symbolic link and a directory, and touches neither", async () => {
