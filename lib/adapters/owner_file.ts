@@ -28,6 +28,7 @@ const ownerSchema = z.looseObject({
   pod: z.string(),
   version: z.string(),
   envoyVersion: z.string(),
+  proof: z.string().optional(),
 });
 
 export class OwnerFile {

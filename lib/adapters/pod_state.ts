@@ -21,7 +21,7 @@ export interface SharedPodStateOptions {
   readonly admin: Pick<Admin, "identity">;
   readonly sockets: (baseId: number) => Promise<readonly HotRestartSocket[]>;
   /** What stays the same for the life of this supervisor; epoch, readiness and versions come with each publication. */
-  readonly self: () => Omit<Owner, "epoch" | "ready" | "admin" | "envoyVersion">;
+  readonly self: () => Omit<Owner, "epoch" | "ready" | "admin" | "envoyVersion" | "proof">;
   readonly wallMs?: () => number;
 }
 
@@ -77,7 +77,7 @@ export class SharedPodState implements PodState {
     };
   }
 
-  publish(told: Pick<Owner, "epoch" | "ready" | "admin" | "envoyVersion">): Promise<string | undefined> {
+  publish(told: Pick<Owner, "epoch" | "ready" | "admin" | "envoyVersion" | "proof">): Promise<string | undefined> {
     const published = this.#publishing.then(async () => {
       let owner: string | undefined;
       const beat = { epoch: told.epoch, unixMs: Math.round(this.#wallMs()) };

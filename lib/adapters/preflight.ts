@@ -22,9 +22,11 @@ export interface EnvoyPreflightOptions {
   readonly binaries: BinaryDigests;
   readonly snapshots: Snapshots;
   readonly checks: EnvoyChecks;
-  /** Why an epoch 0 must not start now, asked at depth `first` (`SharedMemory.startObstacle`). */
   /** Why this user must not join the Envoy that lives on the base id (`SharedMemory.joinObstacle`). */
   readonly joinObstacle?: () => Promise<Refusal | undefined>;
+  /** Names the binary's content as another supervisor does; absent where no other one shares the base id. */
+  readonly fingerprint?: (path: string) => Promise<string | undefined>;
+  /** Why an epoch 0 must not start now, asked at depth `first` (`SharedMemory.startObstacle`). */
   readonly obstacle?: (printedLayout: () => Promise<string | undefined>) => Promise<Refusal | undefined>;
 }
 
@@ -68,7 +70,9 @@ export class EnvoyPreflight implements Preflight {
     const snapshot = await this.options.snapshots.take(bootstrap.digest, bootstrapPath, bootstrap.bytes);
     // A full disk says nothing about this content: not remembered against it.
     if (snapshot.kind === "failed") return refused(refusal("snapshot_failed", snapshot.problem));
+    const proof = await this.proofOf(bootstrap.digest, read.value.namedFiles);
     const plan: Plan = {
+      ...(proof === undefined ? {} : { proof }),
       key: sha256([bootstrap.digest, binary.digest, argsIdentity(this.options.flags())].join("\n")),
       ...looked,
       bootstrapPath: snapshot.path,
@@ -82,6 +86,7 @@ export class EnvoyPreflight implements Preflight {
     if (request.joining) {
       const foreign = await this.options.joinObstacle?.();
       if (foreign !== undefined) return refused(foreign);
+      if (plan.proof !== undefined && plan.proof === request.proven) return this.passed(plan, files, true);
     }
     if (request.depth === "first") {
       const layout = async () => {
@@ -101,6 +106,16 @@ export class EnvoyPreflight implements Preflight {
   /** Removes snapshots of other digests; a failure leaves them for the next time. */
   prune(keepDigests: readonly string[]): Promise<void> {
     return this.options.snapshots.prune(keepDigests);
+  }
+
+  /** The files that a bootstrap names are another pod's own: with any, only the checks tell. */
+  private async proofOf(bootstrapDigest: string, namedFiles: readonly string[]): Promise<string | undefined> {
+    const { fingerprint, envoyPath, flags } = this.options;
+    if (fingerprint === undefined || namedFiles.length > 0 || this.parsed?.bootstrap.kind !== "parsed") {
+      return undefined;
+    }
+    const binary = await fingerprint(envoyPath);
+    return binary === undefined ? undefined : sha256([bootstrapDigest, binary, argsIdentity(flags())].join("\n"));
   }
 
   private async check(

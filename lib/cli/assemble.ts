@@ -7,6 +7,7 @@ import { BinaryDigests } from "../adapters/digests.ts";
 import type { EpochFlags } from "../adapters/envoy_args.ts";
 import { EnvoyChecks } from "../adapters/envoy_checks.ts";
 import { EnvoyPreflight } from "../adapters/preflight.ts";
+import { fingerprint } from "../adapters/fingerprint.ts";
 import { EnvoyProcesses } from "../adapters/process.ts";
 import { SharedPodState } from "../adapters/pod_state.ts";
 import { readHotRestartSockets } from "../adapters/hot_restart_sockets.ts";
@@ -75,6 +76,7 @@ export function assemble(
       checks,
       obstacle: (layout) => segment.startObstacle(layout),
       joinObstacle: () => segment.joinObstacle(),
+      ...(by.crossPod ? { fingerprint } : {}),
     });
     return { preflight, flags };
   };

@@ -46,7 +46,9 @@ export function publish(d: Draft): void {
   const epoch = publishedEpoch(d.state.phase);
   if (epoch === undefined) return;
   const ready = readyEpoch(d.state) !== undefined;
-  d.do({ kind: "publish", epoch: epoch.number, ready, admin: epoch.plan.admin, envoyVersion: epoch.version });
+  const { number, version, plan: { admin, proof } } = epoch;
+  const told = proof === undefined ? {} : { proof };
+  d.do({ kind: "publish", epoch: number, ready, admin, envoyVersion: version, ...told });
   d.timer("heartbeat", HEARTBEAT_MS);
 }
 

@@ -136,6 +136,8 @@ function preflight(d: Draft, phase: Detecting, seen: Sighting): void {
   const { attempt } = phase;
   d.to({ ...phase, adopted: concurrency, step: { kind: "preflight", beganAtMs: d.nowMs } });
   const { hotRestartVersion } = identity ?? {};
+  // By its admin it is certain that what owner.json speaks of serves.
+  const proven = verdict(seen) === "join_by_admin" && owner?.epoch === identity?.epoch ? owner?.proof : undefined;
   d.do({
     kind: "preflight",
     attempt,
@@ -143,6 +145,7 @@ function preflight(d: Draft, phase: Detecting, seen: Sighting): void {
     provenKeys: [],
     joining: true,
     ...(hotRestartVersion === undefined ? {} : { hotRestartVersion }),
+    ...(proven === undefined ? {} : { proven }),
   });
 }
 

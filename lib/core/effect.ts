@@ -23,6 +23,8 @@ export type Effect =
     readonly provenKeys: readonly string[];
     /** To join another pod's Envoy: the segment is shared on purpose, and only its owner is checked. */
     readonly joining?: boolean;
+    /** What serves there: the same plan needs no more checks. */
+    readonly proven?: string;
   }
   /** The answer is not wanted any more; processes of that preflight are ended. */
   | { readonly kind: "cancel_preflight"; readonly attempt: number }
@@ -72,6 +74,7 @@ export type Effect =
     readonly ready: boolean;
     readonly admin: AdminAddress;
     readonly envoyVersion: string;
+    readonly proof?: string;
   }
   /** What this supervisor's epochs take over from the one they join; without values: nothing any more. */
   | { readonly kind: "adopt"; readonly concurrency?: number; readonly parentShutdownTimeMs?: number }

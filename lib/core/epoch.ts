@@ -17,6 +17,8 @@ export interface Plan {
   readonly admin: AdminAddress;
   /** Clusters by which its control plane is reached over gRPC. */
   readonly controlPlaneClusters?: readonly string[];
+  /** Equal in another supervisor's plan where that one would be the same Envoy; absent where more than bootstrap and binary count. */
+  readonly proof?: string;
   /** What its flags say: settings that changed since then hold for the next plan. */
   readonly drainTimeMs?: number;
   readonly parentShutdownTimeMs?: number;

@@ -22,6 +22,8 @@ export interface Owner {
   readonly pod: string;
   readonly version: string;
   readonly envoyVersion: string;
+  /** `proof` of the plan that serves. */
+  readonly proof?: string | undefined;
 }
 
 /** The `epoch` file, its age by the wall clock that both supervisors share; negative: from the future. */

@@ -180,13 +180,14 @@ export class Performer {
   }
 
   #preflight(effect: Extract<Effect, { kind: "preflight" }>): void {
-    const { attempt, depth, provenKeys, hotRestartVersion, joining } = effect;
+    const { attempt, depth, provenKeys, hotRestartVersion, joining, proven } = effect;
     const abort = new AbortController();
     this.#preflights.set(attempt, abort);
     const request = {
       depth,
       provenKeys,
       joining: joining === true,
+      ...(proven === undefined ? {} : { proven }),
       ...(hotRestartVersion === undefined ? {} : { hotRestartVersion }),
     };
     this.ports.preflight.run(request, abort.signal)

@@ -62,6 +62,8 @@ export interface PreflightRequest {
   readonly provenKeys: readonly string[];
   /** To join another pod's Envoy: it lives on this base id on purpose. */
   readonly joining: boolean;
+  /** `proof` of the plan that serves there. */
+  readonly proven?: string;
 }
 
 export type PreflightOutcome =
@@ -103,7 +105,7 @@ export interface WatchedContent {
 export interface PodState {
   look(question: Question): Promise<Sighting>;
   /** Heartbeat and owner.json; resolves to the problem, or undefined. */
-  publish(told: Pick<Owner, "epoch" | "ready" | "admin" | "envoyVersion">): Promise<string | undefined>;
+  publish(told: Pick<Owner, "epoch" | "ready" | "admin" | "envoyVersion" | "proof">): Promise<string | undefined>;
   /** handoff.lock: held from before a spawn until LIVE, or until reaped and repaired. */
   takeHandoffLock(waitMs: number): Promise<{ readonly taken: boolean; readonly problem?: string }>;
   releaseHandoffLock(): void;

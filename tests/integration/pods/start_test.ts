@@ -30,6 +30,23 @@ for (const count of [2, 3]) {
   });
 }
 
+Deno.test("a join of what serves already + proven by that, not checked again; of anything else, checked in full", async () => {
+  await using here = node();
+  const path = here.bootstrap("shared");
+  const [a, b] = await rolled(here, path);
+  assert.deepEqual(b.said("preflight_passed").map(({ cached }) => cached), [true]);
+  assert.equal(await a.stop(), 0);
+  const other = here.pod("other", { bootstrapPath: path, version: "1.39.3" });
+  await other.ready();
+  assert.deepEqual(other.said("preflight_passed").map(({ cached }) => cached), [false]);
+  const edited = here.pod("edited", { version: "1.39.3" });
+  await edited.ready();
+  assert.deepEqual(edited.said("preflight_passed").map(({ cached }) => cached), [false]);
+  const wrong = here.pod("wrong", { version: "1.39.3", bootstrap: { change: (bootstrap) => bootstrap.no_such = 1 } });
+  assert.equal((await within("its end", wrong.exit)).code, 3);
+  assert.equal((await edited.status()).ready, true);
+});
+
 Deno.test("the same edit seen by both pods + one new epoch, by the pod that serves; the other one's wish is dropped with the reason", async () => {
   await using here = node();
   const path = here.bootstrap("shared");
