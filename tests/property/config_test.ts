@@ -1,4 +1,5 @@
 // Owns: what holds for a configuration whatever is asked of it, in whatever order: by API, by file, by rollback.
+import { parameters } from "./check.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseConfig } from "../../lib/config/file.ts";
@@ -103,6 +104,6 @@ Deno.test("a configuration that is asked for is taken whole or not at all, and t
         for (const text of touched) assert.ok(concerned.has(text.split(" ")[1]!), `${text}: nothing of it was changed`);
       }
     }),
-    { numRuns: Math.max(1, Math.round(60 * Number(Deno.env.get("EPOCHD_PROPERTY_RUNS") ?? "1"))) },
+    parameters(60),
   );
 });
