@@ -33,6 +33,8 @@ const ORDER = [
 ];
 // These start no process and take no port, so their files may run side by side.
 const PARALLEL = ["unit", "transcripts", "property"];
+/** Nothing of the machine is in these: what fails fails again. */
+const PURE = ["transcripts", "property"];
 /** Rings within another one's folder. Their tests mostly wait for drains, so that some files run side by side. */
 const APART: Readonly<Record<string, string>> = { faults: "tests/integration/faults" };
 const APART_JOBS = "3";
@@ -120,7 +122,7 @@ async function runTests(target: string, filter: readonly string[]): Promise<Outc
   const first = await runOnce(target, filter);
   const files = [...new Set(first.failures.map(({ file }) => file))].filter((file) => existsSync(file));
   const isCounted = first.failed === first.failures.length;
-  if (PARALLEL.includes(target) || !isCounted || files.length === 0 || files.length > SECOND_TRIES) {
+  if (PURE.includes(target) || !isCounted || files.length === 0 || files.length > SECOND_TRIES) {
     return { ...first, ring: target, unsteady: [], durationMs: performance.now() - startMs };
   }
   print(`\n== ${target}, second try of ${files.join(", ")}`);

@@ -56,6 +56,8 @@ export const SEEK_MS = 5_000;
 export const GIVE_WAY_MS = 500;
 /** A revival waits for handoff.lock this long before it looks whether a successor has come instead. */
 export const REVIVAL_LOCK_MS = 1_000;
+/** A look is as good as a new one for this long: an Envoy takes longer to start or to end. */
+export const SEEN_MS = 50;
 /** A successor that vanished before LIVE is given this long to be started again by its own supervisor; requests go on meanwhile. */
 export const VANISHED_MS = 5_000;
 /** Two looks: nobody accepts connections, and its own supervisor would hold handoff.lock by then. */

@@ -6,7 +6,7 @@ import type { Draft } from "./draft.ts";
 import type { Plan } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
 import type { Comeback, Detecting, Foreign } from "./state.ts";
-import { CONTROL_PLANE_POLL_MS, GIVE_WAY_MS, LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS } from "./bounds.ts";
+import { CONTROL_PLANE_POLL_MS, GIVE_WAY_MS, LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS, SEEN_MS } from "./bounds.ts";
 import { begin } from "./comeback.ts";
 import { epochToJoin, newestSlot, type Verdict, verdict } from "./predecessor.ts";
 import { tellRepair } from "./failing.ts";
@@ -59,8 +59,12 @@ export function detecting(d: Draft, phase: Detecting, event: Event): void {
     const { bootstrapDigest, binaryDigest } = plan;
     const tookMs = d.nowMs - step.beganAtMs;
     d.say({ kind: "preflight_passed", cached, tookMs, bootstrapDigest, binaryDigest });
-    d.to({ ...phase, sinceMs: d.nowMs, step: { kind: "deciding", plan, controlPlane: "unasked" } });
-    return lookAgain(d, plan);
+    const now: Detecting = { ...phase, sinceMs: d.nowMs };
+    const next = { kind: "deciding", plan, controlPlane: "unasked" } as const;
+    d.to({ ...now, step: next });
+    // The lock is ours: what was seen a moment ago has had no time to become something else.
+    const isFresh = tookMs < SEEN_MS && verdict(step.seen) === "join_by_admin";
+    return isFresh ? decide(d, now, next, step.seen) : lookAgain(d, plan);
   }
   if (step.kind === "awaiting_control_plane" && event.kind === "inventory") {
     return heard(d, phase, step, event.inventory?.controlPlaneConnected !== false);
@@ -134,7 +138,7 @@ function preflight(d: Draft, phase: Detecting, seen: Sighting): void {
     d.do({ kind: "adopt", concurrency, parentShutdownTimeMs });
   }
   const { attempt } = phase;
-  d.to({ ...phase, adopted: concurrency, step: { kind: "preflight", beganAtMs: d.nowMs } });
+  d.to({ ...phase, adopted: concurrency, step: { kind: "preflight", beganAtMs: d.nowMs, seen } });
   const { hotRestartVersion } = identity ?? {};
   // By its admin it is certain that what owner.json speaks of serves.
   const proven = verdict(seen) === "join_by_admin" && owner?.epoch === identity?.epoch ? owner?.proof : undefined;

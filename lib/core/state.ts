@@ -4,6 +4,7 @@ import type { AdminAddress, Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Connections, Content, Inventory, Subject, TriggerSource } from "./event.ts";
 import type { ExitCode } from "./fact.ts";
 import type { Refusal } from "./refusal.ts";
+import type { Sighting } from "./sighting.ts";
 
 /** Why a trigger waits for its turn. */
 export type WaitReason = "handoff" | "predecessor_drains" | "hung" | "min_gap" | "jitter";
@@ -248,7 +249,7 @@ export interface Detecting {
   readonly step:
     | { readonly kind: "locking" }
     | { readonly kind: "looking" }
-    | { readonly kind: "preflight"; readonly beganAtMs: number }
+    | { readonly kind: "preflight"; readonly beganAtMs: number; readonly seen: Sighting }
     | { readonly kind: "deciding"; readonly plan: Plan; readonly controlPlane: "unasked" | "there" }
     | {
       readonly kind: "awaiting_control_plane";
