@@ -7,10 +7,11 @@ import { NEWEST_ENVOY } from "../tests/support/envoys.ts";
 import { runEpochd } from "../tests/support/epochd.ts";
 import { handoffFigures } from "./handoffs.ts";
 import { loadFigures } from "./load.ts";
+import { podFigures } from "./pods.ts";
 import { type Environment, type Figure, toMarkdown, writeReport } from "./report.ts";
 import { supervisorFigures } from "./supervisor.ts";
 
-const PARTS = { handoffs: handoffFigures, supervisor: supervisorFigures, load: loadFigures };
+const PARTS = { handoffs: handoffFigures, supervisor: supervisorFigures, pods: podFigures, load: loadFigures };
 const isTerminal = Deno.stderr.isTerminal();
 
 /** Progress is for people who wait; the figures go to stdout. */

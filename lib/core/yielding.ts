@@ -5,7 +5,7 @@ import type { Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Epoch, Exit } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
-import type { Superseded, Yielding } from "./state.ts";
+import type { Superseded, Yielding } from "./pod_phases.ts";
 import {
   CLOSED_MS,
   LOOK_FAST_MS,
