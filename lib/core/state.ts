@@ -1,7 +1,7 @@
 // Owns: the state of one service between two events. Must not: hold what can be derived (view.ts does that).
 
 import type { Detecting, Superseded, Yielding } from "./pod_phases.ts";
-import type { AdminAddress, Child, Epoch, Exit, Plan } from "./epoch.ts";
+import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Connections, Content, Inventory, Subject, TriggerSource } from "./event.ts";
 import type { ExitCode } from "./fact.ts";
 import type { Refusal } from "./refusal.ts";
