@@ -38,7 +38,9 @@ Deno.test({
     await step("the API server takes all that the chart renders", async () => {
       for (const values of globSync(join(import.meta.dirname!, "../chart/values/*.yaml"))) {
         const manifest = await cluster.helm("template", "edge", chartDir, "-n", "default", "-f", values);
-        await cluster.pipe(manifest, "apply", "--dry-run=server", "--validate=strict", "-f", "-");
+        // The monitoring operator's kinds are not in a bare cluster; tests/chart looks at those with promtool and Prometheus.
+        const known = manifest.split(/^---$/m).filter((part) => !/^apiVersion: monitoring\.coreos\.com\//m.test(part));
+        await cluster.pipe(known.join("---"), "apply", "--dry-run=server", "--validate=strict", "-f", "-");
       }
     });
 
