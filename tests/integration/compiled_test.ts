@@ -85,6 +85,23 @@ Deno.test("compiled: a refused bootstrap is told and touches nothing, SIGSTOP of
   assert.throws(() => Deno.statSync(epochd.readyMarker), Deno.errors.NotFound);
 });
 
+Deno.test("compiled: SIGUSR1 opens Envoy's logs anew and no debugger of the runtime", async () => {
+  await compile();
+  await using here = scene();
+  const epochd = await here.start(DIST);
+  await epochd.waitForEvent("api_listening");
+  const before = listeners(epochd.pid);
+  // `deno run` listens to it half a second after its start and later (2.9.2): by then the second one has come.
+  for (let times = 1; times <= 2; times++) {
+    epochd.signal("SIGUSR1");
+    await until("it is forwarded", () => eventsOf(epochd, "logs_reopened").length === times);
+    await until("a second has passed since LIVE", () => Date.now() - epochd.log.events[0]!.receivedAtMs > 1_000);
+  }
+  assert.equal((await epochd.command("status")).code, 0);
+  assert.deepEqual(listeners(epochd.pid), before);
+  assert.deepEqual(before, []);
+});
+
 Deno.test("compiled: bad input ends with 2 and names flag, value and expectation", async () => {
   await compile();
   await using here = scene();
@@ -96,3 +113,21 @@ Deno.test("compiled: bad input ends with 2 and names flag, value and expectation
   assert.equal(unknown.code, 2);
   assert.match(unknown.stderr, /Did you mean --drain-time\?/);
 });
+
+/** Inodes of the TCP sockets that this process listens on. */
+function listeners(pid: number): string[] {
+  const tables = ["tcp", "tcp6"].map((name) => Deno.readTextFileSync(`/proc/net/${name}`)).join("");
+  // Fields 4 and 10 of a row: the state, 0A for LISTEN, and the inode.
+  const rows = tables.split("\n").map((row) => row.trim().split(/\s+/)).filter((fields) => fields[3] === "0A");
+  const listening = new Set(rows.map((fields) => `socket:[${fields[9]}]`));
+  const open = [...Deno.readDirSync(`/proc/${pid}/fd`)].map(({ name }) => readLink(`/proc/${pid}/fd/${name}`));
+  return open.filter((target) => target !== undefined && listening.has(target)) as string[];
+}
+
+function readLink(path: string): string | undefined {
+  try {
+    return Deno.readLinkSync(path);
+  } catch {
+    return undefined;
+  }
+}

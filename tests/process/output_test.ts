@@ -1,10 +1,15 @@
 // Owns: an epochd whose stdout or stderr is closed, gone or full: signals, handoffs and the end go on.
+// The compiled one: on SIGUSR1 `deno run` (2.9.2 and later) opens its debugger and says so on stderr, synchronously, and so hangs
+// where stderr is full.
 import assert from "node:assert/strict";
+import { compile } from "../../tools/compile.ts";
 import { epochdCommand, type Program } from "../support/epochd.ts";
 import { fetchOnce } from "../support/http_client.ts";
 import { tempDir } from "../support/tempdir.ts";
 import { until, within } from "../support/until.ts";
 import { type Scene, scene } from "./scene.ts";
+
+await compile();
 
 /** What a shell does to stdout and stderr before it becomes epochd; `$0` is a path of the test's. */
 const OUTPUTS = {
@@ -99,7 +104,7 @@ Deno.test("a stderr that is read again gets the lines that waited, in their orde
 });
 
 function withOutput(redirection: string, path: string): Program {
-  return ["sh", "-c", `exec ${redirection}`, path, ...epochdCommand()];
+  return ["sh", "-c", `exec ${redirection}`, path, ...epochdCommand("dist")];
 }
 
 /** The fake writes to its stderr and would wait there as well; what is tested is epochd. */
