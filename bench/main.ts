@@ -3,12 +3,11 @@
 // Must not: fail because a figure misses its bound; the report says so, and nothing else depends on it.
 // On a machine that others use as well, `chrt --fifo 10 make bench` (root) keeps them out of the figures; the report tells.
 import { compile } from "../tools/compile.ts";
-import { NEWEST_ENVOY } from "../tests/support/envoys.ts";
-import { runEpochd } from "../tests/support/epochd.ts";
+import { environment, loadAverage } from "./environment.ts";
 import { handoffFigures } from "./handoffs.ts";
 import { loadFigures } from "./load.ts";
 import { podFigures } from "./pods.ts";
-import { type Environment, type Figure, toMarkdown, writeReport } from "./report.ts";
+import { type Figure, toMarkdown, writeReport } from "./report.ts";
 import { supervisorFigures } from "./supervisor.ts";
 
 const PARTS = { handoffs: handoffFigures, supervisor: supervisorFigures, pods: podFigures, load: loadFigures };
@@ -36,25 +35,3 @@ const report = { environment: await environment(loadBefore), figures };
 console.log(toMarkdown(report));
 // A part alone is for looking into something; the report is of one run.
 if (wanted.length === Object.keys(PARTS).length) await writeReport(import.meta.dirname!, report);
-
-async function environment(before: number): Promise<Environment> {
-  const version = async (program: "source" | "dist") => (await runEpochd(["--version"], program)).stdout.trim();
-  const read = (path: string) => Deno.readTextFileSync(path);
-  return {
-    date: new Date().toISOString().slice(0, 16).replace("T", " ") + " UTC",
-    cores: navigator.hardwareConcurrency,
-    cpu: /^model name\s*: (.*)$/m.exec(read("/proc/cpuinfo"))?.[1] ?? "unknown",
-    kernel: Deno.osRelease(),
-    memoryMb: Math.round(Deno.systemMemoryInfo().total / 1e6),
-    // Field 41 of /proc/PID/stat is the policy, 1 and 2 the real-time ones; the name before may hold blanks.
-    scheduling: /^[12]$/.test(read("/proc/self/stat").split(") ")[1]?.split(" ")[38] ?? "") ? "real-time" : "normal",
-    load: [before, loadAverage()],
-    epochd: await version("source"),
-    compiled: await version("dist"),
-    envoy: NEWEST_ENVOY,
-  };
-}
-
-function loadAverage(): number {
-  return Number(Deno.loadavg()[0]?.toFixed(2));
-}

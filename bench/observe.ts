@@ -45,7 +45,7 @@ export async function execAtMs(parentPid: number, path: string, timeoutMs = 30_0
   throw new Error(`no child of ${parentPid} executed ${path} within ${timeoutMs} ms`);
 }
 
-function childPids(pid: number): number[] {
+export function childPids(pid: number): number[] {
   try {
     const threads = [...Deno.readDirSync(`/proc/${pid}/task`)].map(({ name }) => name);
     const lists = threads.map((thread) => Deno.readTextFileSync(`/proc/${pid}/task/${thread}/children`));

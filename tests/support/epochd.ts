@@ -24,6 +24,8 @@ export interface EpochdOptions {
   /** Added to the command line. A flag given here replaces the one that this helper would give. */
   readonly extraArguments?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** In a session of its own: Ctrl-C at the terminal is then for who started it alone. */
+  readonly detached?: boolean;
   /** Where state, socket and marker go. Default: a directory of its own, removed with it. */
   readonly directory?: TempDir;
   /** Default: EPOCHD_TEST_PROGRAM, else source. */
@@ -115,6 +117,7 @@ export function startEpochd(options: EpochdOptions): Epochd {
   const child = new Deno.Command(path, {
     args: [...first, "run", ...flags.flat(), ...extra],
     ...(options.environment === undefined ? {} : { env: { ...options.environment } }),
+    detached: options.detached ?? false,
     stdin: "null",
     stdout: "piped",
     stderr: "piped",

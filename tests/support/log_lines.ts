@@ -67,6 +67,11 @@ export class LogLines {
     return found;
   }
 
+  /** For runs of hours: all but the last `kept` lines and events go, and what `mark` gave before is worth nothing. */
+  forget(kept: number): void {
+    for (const list of [this.events, this.envoyLines, this.lines]) list.splice(0, Math.max(0, list.length - kept));
+  }
+
   tail(count = 60): string {
     return this.lines.slice(-count).join("\n");
   }

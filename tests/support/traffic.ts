@@ -25,6 +25,8 @@ export interface TrafficOptions {
   /** Asked now and then on fresh connections, for the versions in the report. */
   readonly admin?: Target;
   readonly onFailure?: (failure: SeenFailure) => void;
+  /** For every good answer. */
+  readonly onAnswer?: (latencyMs: number) => void;
 }
 
 export interface Traffic extends AsyncDisposable {
@@ -56,7 +58,9 @@ export function startTraffic(options: TrafficOptions): Traffic {
     if (response.status !== 200) {
       throw new HttpFailure("bad_status", `${response.status} ${response.body.slice(0, 100)}`);
     }
-    meter.good(performance.now() - startMs, response.headers);
+    const latencyMs = performance.now() - startMs;
+    meter.good(latencyMs, response.headers);
+    options.onAnswer?.(latencyMs);
   };
 
   const newConnectionRequest = async () => {
