@@ -4,13 +4,20 @@
 // On a machine that others use as well, `chrt --fifo 10 make bench` (root) keeps them out of the figures; the report tells.
 import { compile } from "../tools/compile.ts";
 import { environment, loadAverage } from "./environment.ts";
+import { continuityFigures } from "./continuity.ts";
 import { handoffFigures } from "./handoffs.ts";
 import { loadFigures } from "./load.ts";
 import { podFigures } from "./pods.ts";
 import { type Figure, toMarkdown, writeReport } from "./report.ts";
 import { supervisorFigures } from "./supervisor.ts";
 
-const PARTS = { handoffs: handoffFigures, supervisor: supervisorFigures, pods: podFigures, load: loadFigures };
+const PARTS = {
+  handoffs: handoffFigures,
+  supervisor: supervisorFigures,
+  pods: podFigures,
+  load: loadFigures,
+  continuity: continuityFigures,
+};
 const isTerminal = Deno.stderr.isTerminal();
 
 /** Progress is for people who wait; the figures go to stdout. */
