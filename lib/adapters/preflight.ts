@@ -137,7 +137,7 @@ export class EnvoyPreflight implements Preflight {
     const wanted = request.hotRestartVersion;
     if (wanted !== undefined && wanted !== "" && printed.version !== wanted) {
       const detail =
-        `${plan.binaryPath} prints hot restart version ${printed.version}, the serving epoch has ${wanted}: they can't hand over to each other`;
+        `${plan.binaryPath} prints hot restart version ${printed.version}, the serving epoch has ${wanted}: they can't hand over to each other, a restart that drains first can switch to it (epochd restart --drained)`;
       return { kind: "refused", refusal: refusal("hot_restart_version_differs", detail), looked };
     }
     const verdict = validated ?? await validate();

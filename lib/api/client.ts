@@ -16,6 +16,20 @@ export type Answer<T> =
   /** Nobody answers there; `why` is for people. */
   | { readonly kind: "absent"; readonly why: string };
 
+/** What a drained restart would cut. */
+export interface RestartPlan {
+  readonly service: string;
+  /** Open now; absent where Envoy did not say. */
+  readonly connections?: number;
+  readonly drainTimeMs?: number;
+}
+
+export interface RestartQuestion {
+  readonly wait: Until;
+  readonly force: boolean;
+  readonly drained?: boolean;
+}
+
 export interface Restarted {
   readonly service: string;
   readonly request: string;
@@ -63,7 +77,9 @@ export interface History {
 
 export interface Client {
   status(options?: { readonly connections: boolean }): Promise<Answer<SupervisorStatus>>;
-  restart(service: string, options: { readonly wait: Until; readonly force: boolean }): Promise<Answer<Restarted>>;
+  restart(service: string, question: RestartQuestion): Promise<Answer<Restarted>>;
+  /** Does nothing. */
+  planRestart(service: string): Promise<Answer<RestartPlan>>;
   config(): Promise<Answer<WrittenConfig>>;
   reload(question: ChangeQuestion): Promise<Answer<Changed>>;
   putConfig(config: unknown, question: ChangeQuestion): Promise<Answer<Changed>>;
@@ -83,9 +99,14 @@ export function connectTo(socket: string, answerMs: number = defaultAnswerMs): C
       const target = `/v1/status${connections ? "?connections=true" : ""}`;
       return exchange(socket, { method: "GET", target, boundMs: answerMs });
     },
-    restart: (service, { wait, force }) => {
-      const target = `/v1/services/${encodeURIComponent(service)}/restart?wait=${wait}&force=${force}`;
+    restart: (service, { wait, force, drained = false }) => {
+      const query = `wait=${wait}&force=${force}${drained ? "&drained=true" : ""}`;
+      const target = `/v1/services/${encodeURIComponent(service)}/restart?${query}`;
       return exchange(socket, { method: "POST", target, ...(wait === "accepted" ? { boundMs: answerMs } : {}) });
+    },
+    planRestart: (service) => {
+      const target = `/v1/services/${encodeURIComponent(service)}/restart?dry_run=true`;
+      return exchange(socket, { method: "POST", target, boundMs: answerMs });
     },
     config: () => exchange(socket, { method: "GET", target: "/v1/config", boundMs: answerMs }),
     reload: (question) => change(socket, "POST", "/v1/config/reload", question),

@@ -114,10 +114,15 @@ export const operations: readonly Operation[] = [
     path: "/v1/services/{name}/restart",
     summary: "A new epoch of one service, whatever changed",
     role: "operate",
-    query: { wait, force },
+    query: {
+      wait,
+      force,
+      drained: yesNo("drain what serves, end it and start afresh: no handoff, connections end", "false"),
+      dry_run: yesNo("say what it would cut, and do nothing", "false"),
+    },
     headers: ["idempotency-key"],
     answers: {
-      200: json("the new epoch serves, or the old one has ended", "Restarted"),
+      200: json("the new epoch serves, the old one has ended, or what a drained restart would cut", "Restarted"),
       202: json("accepted", "Restarted"),
       400: badParameter,
       404: unknownService,

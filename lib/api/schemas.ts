@@ -144,8 +144,10 @@ export const schemas: Readonly<Record<SchemaName, z.ZodType>> = {
   }).describe("application/problem+json (RFC 9457)"),
   Restarted: z.looseObject({
     service: z.string(),
-    request: z.string(),
-    outcome: z.enum(["accepted", "live", "drained"]),
+    request: z.string().optional().describe("absent where nothing was asked for (dry_run)"),
+    outcome: z.enum(["planned", "accepted", "live", "drained"]),
+    connections: count.optional().describe("open now; absent where Envoy did not say"),
+    drainTimeMs: ms.optional(),
     from: count.optional(),
     to: count.optional(),
     tookMs: ms.optional(),

@@ -70,11 +70,13 @@ async function restart(context: ApiContext, keys: IdempotencyKeys, asked: Asked)
   const { name: service, query, gone, identity, request: { headers } } = asked;
   const until = query.wait as Until;
   const force = query.force === "true";
+  const drained = query.drained === "true";
+  if (query.dry_run === "true") return await planned(context, service);
   const given = headers.get("idempotency-key");
   const wrong = IdempotencyKeys.check(given);
   if (wrong !== undefined) return bad(wrong);
   const key = given === null ? null : `${identity.who}\n${given}`;
-  const what = JSON.stringify([service, force]);
+  const what = JSON.stringify([service, force, drained]);
   const before = keys.find(key);
   if (before !== undefined && before.asked !== what) {
     const detail = "Idempotency-Key was used for another request: expected a new one";
@@ -85,7 +87,7 @@ async function restart(context: ApiContext, keys: IdempotencyKeys, asked: Asked)
   // Subscribed before the trigger, or its first facts would be missed.
   const waiting = waiter(control, gone, before?.afterSeq ?? newest);
   try {
-    const request = before?.request ?? control.trigger(service, "api", { force })?.request;
+    const request = before?.request ?? control.trigger(service, "api", { force, drained })?.request;
     if (request === undefined) return unknownService(service, Object.keys(control.status().services));
     context.observed.credit(request, identity.who);
     if (before === undefined) keys.remember(key, { asked: what, request, afterSeq: newest });
@@ -99,6 +101,15 @@ async function restart(context: ApiContext, keys: IdempotencyKeys, asked: Asked)
   } finally {
     waiting.close();
   }
+}
+
+/** Whom a drained restart would cut, if nobody left by himself. */
+async function planned({ control, configuration, observed }: ApiContext, service: string): Promise<Response> {
+  const { services } = control.status();
+  if (!Object.hasOwn(services, service)) return unknownService(service, Object.keys(services));
+  const connections = (await observed.connections())[service]?.active;
+  const drainTimeMs = configuration.running.config.services[service]?.drainTimeMs;
+  return jsonResponse({ service, outcome: "planned", connections, drainTimeMs });
 }
 
 function restartAnswer(

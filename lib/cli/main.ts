@@ -70,6 +70,8 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
     )
     .option("--service <NAME>", "which one, where there are several")
     .option("--force", "even though the serving epoch's control plane is away")
+    .option("--drained", "no handoff: drain what serves, end it, start afresh; says first how many connections end")
+    .option("--dry-run", "with --drained: say that, and do nothing")
     .option("--json", "for programs")
     .addOption(apiSocketOption())
     .addHelpText("after", restartExamples)
@@ -79,6 +81,8 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
         await restartCommand({
           socket: socketOf(options),
           force: options.force === true,
+          drained: options.drained === true,
+          dryRun: options.dryRun === true,
           json: options.json === true,
           ...(options.service === undefined ? {} : { service: options.service }),
           ...(options.wait === undefined ? {} : { wait: options.wait === true ? "drained" : options.wait }),
@@ -117,6 +121,8 @@ interface RestartFlags {
   readonly wait?: true | "live" | "drained";
   readonly service?: string;
   readonly force?: true;
+  readonly drained?: true;
+  readonly dryRun?: true;
   readonly json?: true;
   readonly apiSocket?: string;
 }
@@ -141,5 +147,6 @@ Examples:
   epochd restart --wait           return when the old epoch has ended
   epochd restart --wait=live      return when the new epoch serves
   epochd restart --service edge --json
+  epochd restart --drained --dry-run    how many connections a restart without a handoff would end
 
 Exit codes: 0 done, 1 refused or no supervisor, 2 usage.`;

@@ -30,7 +30,7 @@ export function followPhases(service: string, request: string): (record: Recorde
 
 function stageAfter(kind: Fact["kind"]): Stage {
   if (kind === "trigger_accepted" || kind === "trigger_coalesced") return "waiting";
-  if (kind === "handoff_began") return "running";
+  if (kind === "handoff_began" || kind === "drained_restart") return "running";
   return kind === "handoff_live" ? "draining" : "elsewhere";
 }
 
@@ -45,6 +45,11 @@ const steps: Readonly<Record<Stage, Partial<Record<Fact["kind"], string>>>> = {
     epoch_spawned: "initialising",
     epoch_progress: "initialising",
     epoch_live: "LIVE",
+    drained_restart: "draining",
+    drain_began: "draining",
+    drain_ended: "ending",
+    epoch_exited: "start",
+    start_began: "start",
   },
   draining: { handoff_live: "draining", successor_has_fewer: "draining", predecessor_overdue: "draining" },
 };

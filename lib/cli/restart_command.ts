@@ -2,7 +2,7 @@
 
 import { type Client, connectTo, type EventStream } from "../api/client.ts";
 import { followRequest, type Outcome } from "../api/outcome.ts";
-import { oneLine, showMs } from "../observe/words.ts";
+import { oneLine, plural, showMs } from "../observe/words.ts";
 import { exitCode } from "./exit_code.ts";
 import { reportFailure } from "./failure.ts";
 import { followPhases } from "./phases.ts";
@@ -15,13 +15,26 @@ export interface RestartOptions {
   readonly service?: string;
   readonly wait?: "live" | "drained";
   readonly force: boolean;
+  /** Without a handoff. */
+  readonly drained: boolean;
+  /** Only with `drained`: what it would cut. */
+  readonly dryRun: boolean;
   readonly json: boolean;
 }
 
 export async function restartCommand(options: RestartOptions, terminal: Terminal): Promise<number> {
+  if (options.dryRun && !options.drained) {
+    terminal.err("error: --dry-run is for --drained, a hot restart ends no connection\n");
+    return exitCode.usage;
+  }
   const client = connectTo(options.socket);
   const chosen = await chooseService(client, options, terminal);
   if (typeof chosen === "number") return chosen;
+  if (options.drained) {
+    const refused = await tellPlan(client, chosen.service, options, terminal);
+    if (refused !== undefined) return refused;
+    if (options.dryRun) return exitCode.ok;
+  }
   if (options.wait === undefined) return await ask(client, chosen.service, options, terminal);
   // Subscribed before the request, or its first steps would be missed.
   const events = await client.events();
@@ -47,8 +60,30 @@ async function chooseService(
   return exitCode.usage;
 }
 
+/** Before anything is asked for: who pays for it. */
+async function tellPlan(
+  client: Client,
+  service: string,
+  options: RestartOptions,
+  terminal: Terminal,
+): Promise<number | undefined> {
+  const plan = await client.planRestart(service);
+  if (plan.kind !== "ok") return reportFailure(plan, terminal, options.json);
+  if (options.json) {
+    if (options.dryRun) terminal.out(`${JSON.stringify(plan.value)}\n`);
+    return undefined;
+  }
+  const { connections, drainTimeMs } = plan.value;
+  const held = connections === undefined ? "an unknown number of connections" : plural(connections, "connection");
+  const given = drainTimeMs === undefined ? "the drain time" : showMs(drainTimeMs);
+  terminal.out(
+    `a drained restart of ${service} ends ${held}, given ${given} to leave; until the new Envoy is LIVE nobody is served\n`,
+  );
+  return undefined;
+}
+
 async function ask(client: Client, service: string, options: RestartOptions, terminal: Terminal): Promise<number> {
-  const answer = await client.restart(service, { wait: "accepted", force: options.force });
+  const answer = await client.restart(service, { wait: "accepted", force: options.force, drained: options.drained });
   if (answer.kind !== "ok") return reportFailure(answer, terminal, options.json);
   const { request } = answer.value;
   terminal.out(
@@ -65,7 +100,7 @@ async function askAndFollow(
   events: EventStream,
   terminal: Terminal,
 ): Promise<number> {
-  const answer = await client.restart(service, { wait: "accepted", force: options.force });
+  const answer = await client.restart(service, { wait: "accepted", force: options.force, drained: options.drained });
   if (answer.kind !== "ok") return reportFailure(answer, terminal, options.json);
   const { request } = answer.value;
   const outcomeOf = followRequest(service, request, wait);
@@ -105,7 +140,8 @@ function report(
   const { kind, ...values } = outcome;
   if (options.json) terminal.out(`${JSON.stringify({ service, request, outcome: kind, ...values })}\n`);
   else if (outcome.kind === "live") {
-    const what = `epoch ${outcome.to} is LIVE after ${showMs(outcome.tookMs)}, epoch ${outcome.from} drains`;
+    const before = `epoch ${outcome.from} ${options.drained ? "has ended before it" : "drains"}`;
+    const what = `epoch ${outcome.to} is LIVE after ${showMs(outcome.tookMs)}, ${before}`;
     terminal.out(`${paint("green", "done")}: ${what}\n`);
   } else if (outcome.kind === "drained") {
     terminal.out(`${paint("green", "done")}: epoch ${outcome.to} serves, epoch ${outcome.from} has ended\n`);

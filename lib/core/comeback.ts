@@ -15,6 +15,7 @@ import {
   REVIVAL_TRIES,
 } from "./bounds.ts";
 import { endChild, enterLive, exited, wake } from "./arrive.ts";
+import { goBack } from "./drained.ts";
 import { watchChild } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
 import { exitText, handoffFailed } from "./failing.ts";
@@ -199,6 +200,8 @@ export function spawn(d: Draft, comeback: Comeback, attempt: number): void {
 
 /** An epoch of a comeback did not become LIVE; it is reaped and the segment is repaired. */
 export function comebackFailed(d: Draft, comeback: Comeback, why: Refusal, exit: Exit): void {
+  const { drained } = comeback;
+  if (drained !== undefined && goBack(d, drained, why, exit)) return;
   const tries = comeback.tries + 1;
   if (comeback.cause === "revival" && comeback.parent !== undefined && tries < REVIVAL_TRIES) {
     const waitMs = backoffMs(comeback.tries);
@@ -216,7 +219,7 @@ export function comebackFailed(d: Draft, comeback: Comeback, why: Refusal, exit:
   // A plan that was never LIVE is not what a fresh start is tried with.
   const { proven } = d.state;
   const plan = proven.find(({ key }) => key === comeback.plan?.key) ?? proven[0] ?? comeback.plan;
-  crashed(d, { ...comeback, plan, cause: "crash", number: 0, tries }, comeback.number, exit);
+  crashed(d, { ...comeback, plan, cause: "crash", number: 0, tries, drained: undefined }, comeback.number, exit);
 }
 
 /** By `on_crash`: nobody serves, and nobody's sockets can be inherited. */

@@ -66,7 +66,7 @@ function needsLock(phase: Phase): boolean {
     case "starting":
       return true;
     case "replacing":
-      return phase.step.kind !== "preflight" && phase.step.kind !== "awaiting_control_plane";
+      return !["preflight", "counting", "awaiting_control_plane"].includes(phase.step.kind);
     case "yielding":
       return phase.mending !== undefined;
     case "stopping":

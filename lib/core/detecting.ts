@@ -9,6 +9,7 @@ import type { Detecting } from "./pod_phases.ts";
 import type { Comeback, Foreign } from "./state.ts";
 import { CONTROL_PLANE_POLL_MS, GIVE_WAY_MS, LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS, SEEN_MS } from "./bounds.ts";
 import { begin } from "./comeback.ts";
+import { abandon } from "./drained.ts";
 import { epochToJoin, newestSlot, type Verdict, verdict } from "./predecessor.ts";
 import { tellRepair } from "./failing.ts";
 import { beginFirst } from "./starting.ts";
@@ -109,6 +110,7 @@ function looked(d: Draft, phase: Detecting, seen: Sighting): void {
   }
   const foreign = wish?.foreign;
   if (wish !== undefined && foreign !== undefined && isAlone(seen, foreign.epoch)) return repair(d, phase, wish);
+  abandon(d, phase, "superseded");
   preflight(d, { ...phase, wish: undefined, tries }, seen);
 }
 

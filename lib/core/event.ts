@@ -16,6 +16,8 @@ export interface Trigger {
   readonly when: "always" | "changed";
   /** Go on although the serving epoch's control plane is away. */
   readonly force: boolean;
+  /** Drain what serves, end it and start afresh: for what can't hand over. */
+  readonly drained?: boolean;
   /** 0 to 1, drawn by the shell (the core has no randomness): the part of `jitterMs` to wait. */
   readonly jitter: number;
 }

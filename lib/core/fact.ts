@@ -4,6 +4,7 @@
 import type { Exit } from "./epoch.ts";
 import type { Subject, TriggerSource } from "./event.ts";
 import type { Refusal } from "./refusal.ts";
+import type { StartCause } from "./state.ts";
 
 /** `child`: not LIVE yet. `newest`: serves. `predecessor`: drains, its successor is LIVE. */
 export type Role = "child" | "newest" | "predecessor";
@@ -37,7 +38,7 @@ export type Fact =
     readonly mode: "events" | "polling";
     readonly why: string;
   }
-  | { readonly kind: "start_began"; readonly epoch: number; readonly cause: "first" | "crash" | "revival" | "join" }
+  | { readonly kind: "start_began"; readonly epoch: number; readonly cause: StartCause }
   | {
     readonly kind: "handoff_began";
     readonly handoff: number;
@@ -80,7 +81,16 @@ export type Fact =
     readonly signal: "SIGTERM" | "SIGKILL";
     readonly role: Role;
   }
-  /** LIVE at N+1: `tookMs` from the trigger's turn on. The predecessor drains from here. */
+  /** Instead of a handoff: the serving epoch drains, and epoch 0 of the new plan follows when it has ended. */
+  | {
+    readonly kind: "drained_restart";
+    readonly handoff: number;
+    readonly epoch: number;
+    readonly connections: number | undefined;
+    readonly boundMs: number;
+    readonly requests: readonly string[];
+  }
+  /** LIVE at N+1: `tookMs` from the trigger's turn on. The predecessor drains from here, unless it has `drainedFirst`. */
   | {
     readonly kind: "handoff_live";
     readonly handoff: number;
@@ -88,6 +98,7 @@ export type Fact =
     readonly to: number;
     readonly requests: readonly string[];
     readonly tookMs: number;
+    readonly drainedFirst?: true;
   }
   /** The predecessor has ended. */
   | {

@@ -215,7 +215,7 @@ export function handoffFailed(d: Draft, phase: Replacing, why: Refusal): void {
     kind: "handoff_failed",
     handoff: handoff.id,
     from: from.number,
-    to: from.number + 1,
+    to: handoff.drained ? 0 : from.number + 1,
     requests: handoff.requests,
     refusal: why,
     tookMs: d.nowMs - handoff.beganAtMs,

@@ -21,14 +21,16 @@ export function beginHandoff(d: Draft, phase: Serving, pending: Pending): void {
     });
   }
   const tries = source === "retry" ? d.state.retry?.tries ?? 0 : 0;
-  const handoff = number(d, { source, requests: pending.requests, when: pending.when, force: pending.force, tries });
+  const { requests, when, force, drained = false } = pending;
+  const handoff = number(d, { source, requests, when, force, tries, ...(drained ? { drained } : {}) });
   const attempt = d.nextAttempt();
   enter(d, phase, handoff, { kind: "preflight", attempt, beganAtMs: d.nowMs });
   d.do({
     kind: "preflight",
     attempt,
     depth: "full",
-    hotRestartVersion: phase.epoch.hotRestartVersion,
+    // Without a handoff nothing has to fit.
+    ...(drained ? {} : { hotRestartVersion: phase.epoch.hotRestartVersion }),
     provenKeys: d.state.proven.map((plan) => plan.key),
   });
 }
@@ -55,7 +57,7 @@ function enter(d: Draft, phase: Serving, handoff: Handoff, step: Replacing["step
     kind: "handoff_began",
     handoff: handoff.id,
     from: from.number,
-    to: from.number + 1,
+    to: handoff.drained ? 0 : from.number + 1,
     source: handoff.source,
     requests: handoff.requests,
   });

@@ -27,6 +27,7 @@ import {
 } from "./failing.ts";
 import { fork, spawnSuccessor } from "./handoff.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
+import { count, counted } from "./drained.ts";
 import { progress } from "./initialising.ts";
 import { leave } from "./leaving.ts";
 import { refusal } from "./refusal.ts";
@@ -53,6 +54,9 @@ export function replacing(d: Draft, phase: Replacing, event: Event): void {
   switch (step.kind) {
     case "preflight":
       return preflight(d, phase, step, event);
+    case "counting":
+      if (event.kind !== "connections" || event.attempt !== phase.from.attempt) return;
+      return counted(d, phase, step.plan, event.connections);
     case "awaiting_control_plane":
       return awaiting(d, phase, step, event);
     case "locking":
@@ -103,6 +107,7 @@ function preflight(
     }
   }
   const { attempt } = step;
+  if (phase.handoff.drained) return count(d, phase, attempt, plan);
   const isRepairing = d.state.flagLeft;
   d.to({ ...phase, step: { kind: "awaiting_control_plane", attempt, plan, told: false, isRepairing } });
   if (isRepairing) d.do({ kind: "repair_segment", attempt });
@@ -176,7 +181,7 @@ function locking(d: Draft, phase: Replacing, step: StepOf<"locking">, event: Eve
 /** Shared base id: another pod's successor came first; the wish behind this handoff is that one's now. */
 function preempted(d: Draft, phase: Replacing, event: Event): boolean {
   if (event.kind !== "sighted" || !hasForeignSuccessor(d.state, phase.from, event.sighting)) return false;
-  if (!["preflight", "awaiting_control_plane", "locking"].includes(phase.step.kind)) return false;
+  if (!["preflight", "counting", "awaiting_control_plane", "locking"].includes(phase.step.kind)) return false;
   if (phase.step.kind === "preflight") d.do({ kind: "cancel_preflight", attempt: phase.step.attempt });
   handoffFailed(d, phase, refusal("superseded", `another supervisor started epoch ${phase.from.number + 1} first`));
   enterYielding(d, { epoch: phase.from, predecessor: phase.predecessor, stop: undefined });
@@ -263,7 +268,7 @@ function remainsOf(step: Replacing["step"]): Remains | undefined {
 }
 
 function isForked(step: Replacing["step"]): boolean {
-  return step.kind !== "preflight" && step.kind !== "awaiting_control_plane";
+  return step.kind !== "preflight" && step.kind !== "counting" && step.kind !== "awaiting_control_plane";
 }
 
 /** While a child initialises it may have taken the admin, so the serving epoch is judged by its process. */

@@ -9,7 +9,8 @@ import { take } from "./triggers.ts";
 export function settle(d: Draft): void {
   const { phase, pending } = d.state;
   if (pending === undefined) return;
-  if (phase.kind === "replacing") return wait(d, pending, "handoff");
+  const isOnItsWay = phase.kind === "replacing" || (phase.kind === "stopping" && phase.after !== undefined);
+  if (isOnItsWay) return wait(d, pending, "handoff");
   if (phase.kind !== "serving") return;
   const jitterMs = pending.notBeforeMs - d.nowMs;
   if (jitterMs > 0) return wait(d, pending, "jitter", jitterMs);
@@ -17,7 +18,9 @@ export function settle(d: Draft): void {
   if (d.state.leaving.length > 0 || phase.foreign !== undefined) return wait(d, pending, "predecessor_drains");
   // A successor asks it before anything else, and one that is given up meanwhile leaves questions whose answers nobody takes: a parent
   // that wakes to them aborts (1.38.3 to 1.40.0).
-  if (phase.health.kind === "hung" && phase.health.by === "admin") return wait(d, pending, "hung");
+  const isHung = phase.health.kind === "hung" && phase.health.by === "admin";
+  if (isHung && !pending.drained) return wait(d, pending, "hung");
+  if (pending.drained && phase.predecessor !== undefined) return wait(d, pending, "predecessor_drains");
   const gap = d.settings.minGapMs;
   if (gap !== "parent_shutdown_time") {
     const waitMs = phase.epoch.liveAtMs + gap - d.nowMs;

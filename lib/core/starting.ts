@@ -9,6 +9,7 @@ import { backoffMs, KILL_AFTER_MS, REVIVAL_LOCK_MS } from "./bounds.ts";
 import { endChild, enterLive, exited, killChild, predecessorEnded, predecessorOverdue } from "./arrive.ts";
 import { begin, beginAfresh, cleared, comebackFailed, spawn } from "./comeback.ts";
 import { exitText, tellRepair } from "./failing.ts";
+import { tellServes } from "./drained.ts";
 import { progress } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
 import { killLeaving } from "./leaving.ts";
@@ -122,6 +123,7 @@ function initialising(
       if (comeback.gapSinceMs !== undefined) {
         d.say({ kind: "service_gap", epoch: outcome.epoch.number, refusedMs: d.nowMs - comeback.gapSinceMs });
       }
+      if (comeback.drained !== undefined) tellServes(d, comeback.drained, outcome.epoch.number);
       return enterLive(d, {
         epoch: outcome.epoch,
         predecessor: comeback.parent && { ...comeback.parent, revivals: comeback.tries + 1 },

@@ -15,6 +15,7 @@ export interface Pending {
   readonly requests: readonly string[];
   readonly when: "always" | "changed";
   readonly force: boolean;
+  readonly drained?: boolean;
   readonly sinceMs: number;
   readonly notBeforeMs: number;
   /** Why it waits, told once a reason. */
@@ -28,6 +29,7 @@ export interface Handoff {
   readonly requests: readonly string[];
   readonly when: "always" | "changed";
   readonly force: boolean;
+  readonly drained?: boolean;
   /** Tries before this one, where it is one of epochd's own. */
   readonly tries: number;
   readonly beganAtMs: number;
@@ -65,8 +67,18 @@ export interface AdminLost {
   readonly unwellSinceMs: number | undefined;
 }
 
-/** `join`: succeeds another pod's epoch. */
-export type StartCause = "first" | "crash" | "revival" | "join";
+/** `join`: succeeds another pod's epoch. `drained`: see DrainedRestart. */
+export type StartCause = "first" | "crash" | "revival" | "join" | "drained";
+
+/** A restart without a handoff, from the drain of `from` until epoch 0 of `plan` is LIVE. */
+export interface DrainedRestart {
+  readonly handoff: Handoff;
+  readonly from: Epoch;
+  readonly plan: Plan;
+  /** When the drain began, and when the last Envoy was gone. */
+  readonly sinceMs: number;
+  readonly endedAtMs?: number;
+}
 
 /** Another pod's epoch that this supervisor's newest succeeds: seen by its sockets only. */
 export interface Foreign {
@@ -116,6 +128,8 @@ export interface AwaitingControlPlane {
 /** Where a handoff is. */
 export type ReplaceStep =
   | { readonly kind: "preflight"; readonly attempt: number; readonly beganAtMs: number }
+  /** A drained restart: whom it would cut is asked first. */
+  | { readonly kind: "counting"; readonly attempt: number; readonly plan: Plan }
   | AwaitingControlPlane
   /** Shared base id: first the lock, then a look that nobody else's successor came before. */
   | {
@@ -174,6 +188,7 @@ export interface Comeback {
   /** Since when nobody accepts connections. */
   readonly gapSinceMs: number | undefined;
   readonly tries: number;
+  readonly drained?: DrainedRestart | undefined;
 }
 
 /** What the service is at; everything it knows of living Envoys is in here or in `leaving`. */
@@ -228,6 +243,8 @@ export interface Stopping {
   readonly predecessor: Predecessor | undefined;
   /** Another pod's predecessor, which the newest ends by protocol and must outlive. */
   readonly foreign?: Foreign | undefined;
+  /** This is no end: what starts when the last Envoy is gone. */
+  readonly after?: DrainedRestart;
   /** The flag of a dead child is being cleared, for which the lock is held. */
   readonly isRepairing?: boolean;
   readonly step: StopStep;

@@ -5,11 +5,13 @@ import type { Epoch, Exit } from "./epoch.ts";
 import type { Connections, Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { ExitCode, Role } from "./fact.ts";
-import type { Phase, Stopping } from "./state.ts";
+import type { Stopping } from "./state.ts";
 import type { Sighting } from "./sighting.ts";
 import { CONNECTIONS_POLL_MS, KILL_AFTER_MS, QUIET_POLLS, VERIFY_LOCK_MS } from "./bounds.ts";
+import { alive, NOBODY } from "./alive.ts";
 import { endChild, exited, killChild, predecessorEnded, predecessorOverdue } from "./arrive.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
+import { abandon, becomeStop, startAfterDrain } from "./drained.ts";
 import { handoffFailed } from "./failing.ts";
 import { killLeaving } from "./leaving.ts";
 import { refusal } from "./refusal.ts";
@@ -23,40 +25,16 @@ export function end(d: Draft, exitCode: ExitCode, reason: string): void {
   d.to({ kind: "ended", exitCode, reason });
 }
 
-type Alive = Pick<Stopping, "child" | "newest" | "predecessor" | "foreign">;
-
-const NOBODY: Alive = { child: undefined, newest: undefined, predecessor: undefined, foreign: undefined };
-
-/** What is alive when the stop begins. */
-function alive(phase: Phase): Alive {
-  switch (phase.kind) {
-    case "idle":
-    case "detecting":
-    case "superseded":
-    case "ended":
-    case "stopping":
-      return NOBODY;
-    case "yielding":
-      return { ...NOBODY, newest: phase.epoch, predecessor: phase.predecessor };
-    case "serving":
-      return { ...NOBODY, newest: phase.epoch, predecessor: phase.predecessor, foreign: phase.foreign };
-    case "replacing": {
-      const child = "child" in phase.step ? phase.step.child : undefined;
-      return { child, newest: phase.from, predecessor: phase.predecessor };
-    }
-    case "starting": {
-      const child = "child" in phase.step ? phase.step.child : undefined;
-      return { ...NOBODY, child, predecessor: phase.comeback.parent };
-    }
-    case "pausing":
-      return { ...NOBODY, predecessor: phase.comeback.parent };
-  }
-}
-
 /** SIGTERM or SIGINT, the first or one more. */
 export function stopAsked(d: Draft, source: string): void {
   const { phase } = d.state;
   if (phase.kind === "ended") return;
+  abandon(d, phase, "stopping");
+  if (phase.kind === "stopping" && phase.after !== undefined) {
+    d.say({ kind: "stop_asked", source, times: 1 });
+    d.to(becomeStop(phase, `stopped by ${source}`));
+    return dropPending(d, refusal("stopping", "supervisor is stopping, no new epoch is started"));
+  }
   if (phase.kind === "stopping") return askedAgain(d, phase, source);
   if (phase.kind === "yielding") {
     // Its protocol ends it, however often one asks; kubelet bounds the wait.
@@ -82,7 +60,9 @@ export function stopAsked(d: Draft, source: string): void {
 
 /** No new epoch from here on. The child goes first: until it is gone the serving epoch has a successor attached. */
 export function enterStopping(d: Draft, stopping: Stopping): void {
-  dropPending(d, refusal("stopping", "supervisor is stopping, no new epoch is started"));
+  if (stopping.after === undefined) {
+    dropPending(d, refusal("stopping", "supervisor is stopping, no new epoch is started"));
+  }
   d.stopTimers("debounce", "debounce_max", "jitter", "min_gap", "watchdog", "poll", "deadline", "retry", "backoff");
   d.stopTimers("kill");
   d.set({ debouncing: undefined, retry: undefined });
@@ -177,7 +157,9 @@ function terminate(d: Draft, phase: Stopping): void {
 
 function finish(d: Draft, phase: Stopping): void {
   d.stopTimers("drain", "connections", "pre_drain", "kill", "predecessor");
-  if (d.state.leaving.length === 0) return end(d, phase.exitCode, phase.reason);
+  if (d.state.leaving.length === 0) {
+    return phase.after === undefined ? end(d, phase.exitCode, phase.reason) : startAfterDrain(d, phase.after);
+  }
   d.to({ ...phase, ...NOBODY, step: { kind: "terminating" } });
   killLeaving(d);
 }
@@ -252,7 +234,9 @@ function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): 
   const predecessor = newest === undefined ? undefined : phase.predecessor;
   if (hasForeignSuccessor(d.state, last, seen)) {
     const isDeaf = newest === undefined || step.kind !== "awaiting_successor";
-    return enterYielding(d, { epoch: last, predecessor, stop: { reason, times }, isDeaf });
+    abandon(d, phase, "superseded");
+    const stop = phase.after === undefined ? { reason, times } : undefined;
+    return enterYielding(d, { epoch: last, predecessor, stop, isDeaf });
   }
   if (step.kind === "verifying") {
     if (step.lockedAtMs !== undefined && askedAtMs >= step.lockedAtMs) terminate(d, phase);

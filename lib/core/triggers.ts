@@ -18,6 +18,7 @@ export function targetPlan(state: State): Plan | undefined {
     case "replacing":
       switch (phase.step.kind) {
         case "preflight":
+        case "counting":
         case "checking_admin":
         case "repairing":
           return phase.from.plan;
@@ -36,6 +37,7 @@ export function targetPlan(state: State): Plan | undefined {
     case "superseded":
       return phase.epoch.plan;
     case "stopping":
+      return phase.after?.plan;
     case "detecting":
     case "idle":
     case "ended":
@@ -148,7 +150,7 @@ export function dropPending(d: Draft, why: Refusal): void {
 /** Takes a wish in: the first one waits for its turn, later ones join it. */
 export function accept(d: Draft, trigger: Trigger): void {
   const { phase, pending } = d.state;
-  if (phase.kind === "stopping" || phase.kind === "ended") {
+  if ((phase.kind === "stopping" && phase.after === undefined) || phase.kind === "ended") {
     d.say({
       kind: "trigger_dropped",
       source: trigger.source,
@@ -187,6 +189,7 @@ export function accept(d: Draft, trigger: Trigger): void {
         requests,
         when: pending.when === "always" ? "always" : trigger.when,
         force: pending.force || trigger.force,
+        ...(pending.drained || trigger.drained ? { drained: true } : {}),
         // A person does not wait for a fleet's jitter.
         notBeforeMs: byContent ? pending.notBeforeMs : Math.min(pending.notBeforeMs, d.nowMs),
       },
@@ -200,6 +203,7 @@ function fresh(d: Draft, trigger: Trigger, jitterMs: number): Pending {
     requests: trigger.requests,
     when: trigger.when,
     force: trigger.force,
+    ...(trigger.drained ? { drained: true } : {}),
     sinceMs: d.nowMs,
     notBeforeMs: d.nowMs + jitterMs,
     told: undefined,

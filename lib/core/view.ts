@@ -60,6 +60,7 @@ function stepOf(phase: Phase): string | undefined {
 function noteOf(state: State): string | undefined {
   const { phase, markerProblem } = state;
   if (phase.kind === "ended") return phase.reason;
+  if (phase.kind === "stopping" && phase.after !== undefined) return "drains, then starts afresh";
   if (phase.kind === "serving" || phase.kind === "replacing") {
     if (phase.health.kind === "hung") return "newest epoch does not answer";
     if (phase.health.kind === "admin_lost") return "a failed successor took the admin, requests go on";

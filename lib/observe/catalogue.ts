@@ -121,11 +121,29 @@ export const catalogue: Rows<Fact> = {
     fields: { epoch: "number", pid: "number", signal: "text", role: "text" },
     message: (fact) => `sent ${fact.signal} to epoch ${fact.epoch} (${fact.role})`,
   },
+  drained_restart: {
+    level: "warn",
+    fields: { handoff: "number", epoch: "number", connections: "number", boundMs: "ms", requests: "list" },
+    message: (fact) => {
+      const held = fact.connections === undefined ? "its connections" : plural(fact.connections, "connection");
+      const when = `after a drain of up to ${showMs(fact.boundMs)}`;
+      return `handoff ${fact.handoff} is a drained restart: epoch ${fact.epoch} ends ${when} with what is left of ${held}`;
+    },
+  },
   handoff_live: {
     level: "info",
-    fields: { handoff: "number", from: "number", to: "number", requests: "list", tookMs: "ms" },
-    message: (fact) =>
-      `handoff ${fact.handoff}: epoch ${fact.to} serves after ${showMs(fact.tookMs)}, epoch ${fact.from} drains`,
+    fields: {
+      handoff: "number",
+      from: "number",
+      to: "number",
+      requests: "list",
+      tookMs: "ms",
+      drainedFirst: "boolean",
+    },
+    message: (fact) => {
+      const what = fact.drainedFirst ? `epoch ${fact.from} has ended before it` : `epoch ${fact.from} drains`;
+      return `handoff ${fact.handoff}: epoch ${fact.to} serves after ${showMs(fact.tookMs)}, ${what}`;
+    },
   },
   handoff_done: {
     level: "info",

@@ -19,13 +19,19 @@ export interface SupervisorStatus {
   readonly connections?: Readonly<Record<string, Census>>;
 }
 
+/** `force`: although the control plane is away. `drained`: without a handoff, see DrainedRestart. */
+export interface RestartOptions {
+  readonly force: boolean;
+  readonly drained?: boolean;
+}
+
 export interface Control {
   status(): SupervisorStatus;
   /** Asks for a new epoch; the answer names the request, which facts carry in `requests`. */
   trigger(
     service: string,
     source: TriggerSource,
-    options: { readonly force: boolean },
+    options: RestartOptions,
   ): { readonly request: string } | undefined;
   /** Past records still held (a bounded ring) with `seq` greater than `afterSeq`, then every new one; the result ends it. */
   subscribe(observer: Observer, afterSeq?: number): () => void;

@@ -3,7 +3,7 @@
 import type { Happening, TriggerSource } from "../core/event.ts";
 import type { ExitCode, Fact } from "../core/fact.ts";
 import type { Observer, RecordedFact } from "../observe/record.ts";
-import type { Control, SupervisorStatus } from "./control.ts";
+import type { Control, RestartOptions, SupervisorStatus } from "./control.ts";
 import type { Clock } from "./ports.ts";
 import { Service, type ServiceOptions } from "./service.ts";
 
@@ -127,11 +127,12 @@ export class Supervisor implements Control {
     this.#all({ kind: "reopen_logs" });
   }
 
-  trigger(name: string, source: TriggerSource, { force }: { readonly force: boolean }) {
+  trigger(name: string, source: TriggerSource, { force, drained = false }: RestartOptions) {
     const service = this.#members.get(name)?.service;
     if (service === undefined) return undefined;
     const request = `r${this.options.pid}-${++this.#requests}`;
-    service.submit({ kind: "trigger", trigger: { source, requests: [request], when: "always", force, jitter: 0 } });
+    const trigger = { source, requests: [request], when: "always", force, jitter: 0 } as const;
+    service.submit({ kind: "trigger", trigger: drained ? { ...trigger, drained } : trigger });
     return { request };
   }
 

@@ -52,14 +52,15 @@ property("Ready + told when and only when it changes", anyScenario, { runs: 300 
 });
 
 property(
-  "Ready + lost only by death, hang, stop or a marker that can't be written",
+  "Ready + lost only by death, hang, stop, drained restart or a marker that can't be written",
   anyScenario,
   { runs: 400 },
   (scenario) => {
     for (const { event, facts } of play(scenario, REST_MS).trace) {
       if (!facts.some((fact) => fact.kind === "ready_changed" && !fact.ready)) continue;
       const hasReason = facts.some(({ kind }) =>
-        kind === "newest_died" || kind === "epoch_hung" || kind === "stop_asked" || kind === "marker_failed"
+        kind === "newest_died" || kind === "epoch_hung" || kind === "stop_asked" || kind === "marker_failed" ||
+        kind === "drained_restart"
       );
       assert.ok(hasReason, `lost by ${event.kind} at ${event.atMs} ms`);
     }

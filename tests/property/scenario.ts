@@ -8,7 +8,7 @@ import { World } from "./world.ts";
 
 export type Action =
   | { readonly kind: "hangup" }
-  | { readonly kind: "request"; readonly force: boolean }
+  | { readonly kind: "request"; readonly force: boolean; readonly drained?: boolean }
   | { readonly kind: "edit"; readonly subject: Subject; readonly behaviour: Behaviour }
   /** Back to what was there before, or to the first. */
   | { readonly kind: "revert"; readonly subject: Subject; readonly steps: number }
@@ -81,8 +81,11 @@ const disturbances: fc.WeightedArbitrary<Action>[] = [
   { weight: 1, arbitrary: fc.constant({ kind: "reopen" } as const) },
 ];
 
+const drained = { kind: "request", force: false, drained: true } as const;
+
 const withStops: fc.WeightedArbitrary<Action>[] = [
   ...disturbances,
+  { weight: 3, arbitrary: fc.constant(drained) },
   { weight: 2, arbitrary: fc.constant({ kind: "stop" } as const) },
 ];
 
@@ -165,7 +168,7 @@ function perform(world: World, action: Action, count: number, history: Record<Su
     case "hangup":
       return world.trigger("signal");
     case "request":
-      return world.trigger("api", [`r${count}`], action.force);
+      return world.trigger("api", [`r${count}`], action.force, action.drained);
     case "edit": {
       const digest = `${action.subject === "bootstrap" ? "b" : "x"}${count}`;
       history[action.subject].push([digest, action.behaviour]);

@@ -104,8 +104,9 @@ export class World {
     this.#isStepping = false;
   }
 
-  trigger(source: TriggerSource, requests: readonly string[] = [], force = false): void {
-    this.submit({ kind: "trigger", trigger: { source, requests, when: "always", force, jitter: 0 } });
+  trigger(source: TriggerSource, requests: readonly string[] = [], force = false, drained = false): void {
+    const how = drained ? { force, drained } : { force };
+    this.submit({ kind: "trigger", trigger: { source, requests, when: "always", ...how, jitter: 0 } });
   }
 
   edit(subject: Subject, digest: string, behaviour: Behaviour): void {

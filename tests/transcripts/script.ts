@@ -37,7 +37,7 @@ export function plan(name: string): Plan {
  *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
  *     lock ATTEMPT taken|held             published ok|PROBLEM...
  *     sighted [slots=SLOT,SLOT] [beat=EPOCH] [owner=EPOCH[:ready]] [answers=EPOCH] [mine] [lock]
- *     hup | request NAME [force] | stop SOURCE | reopen | start | marker ok|PROBLEM...
+ *     hup | request NAME [force|drained] | stop SOURCE | reopen | start | marker ok|PROBLEM...
  */
 export function happening(line: string, nowMs: number): Happening {
   const [word = "", ...args] = line.split(" ");
@@ -49,7 +49,7 @@ export function happening(line: string, nowMs: number): Happening {
     case "hup":
       return trigger("signal", [], false);
     case "request":
-      return trigger("api", [args[0] ?? ""], args[1] === "force");
+      return trigger("api", [args[0] ?? ""], args[1] === "force", args[1] === "drained");
     case "stop":
       return { kind: "stop", source: rest(0) };
     case "reopen":
@@ -158,8 +158,9 @@ const OWNER: Owner = {
   envoyVersion: "x/1.40.0/Clean/RELEASE/BoringSSL",
 };
 
-function trigger(source: "signal" | "api", requests: readonly string[], force: boolean): Happening {
-  return { kind: "trigger", trigger: { source, requests, when: "always", force, jitter: 0.5 } };
+function trigger(source: "signal" | "api", requests: readonly string[], force: boolean, drained = false): Happening {
+  const how = drained ? { force, drained } : { force };
+  return { kind: "trigger", trigger: { source, requests, when: "always", ...how, jitter: 0.5 } };
 }
 
 function exit(word: string): Exit {

@@ -5,7 +5,7 @@ import type { ServiceStatus } from "../../../lib/core/status.ts";
 import type { TriggerSource } from "../../../lib/core/event.ts";
 import type { Observer, RecordedFact } from "../../../lib/observe/record.ts";
 import { Ring } from "../../../lib/observe/ring.ts";
-import type { Control, SupervisorStatus } from "../../../lib/runtime/control.ts";
+import type { Control, RestartOptions, SupervisorStatus } from "../../../lib/runtime/control.ts";
 
 export const servingStatus: ServiceStatus = {
   phase: "serving",
@@ -20,6 +20,7 @@ export interface Asked {
   readonly service: string;
   readonly source: TriggerSource;
   readonly force: boolean;
+  readonly drained?: boolean;
   readonly request: string;
 }
 
@@ -45,9 +46,9 @@ export class FakeControl implements Control {
     return { version: "0.1.0", pid: 4711, startedAtMs: 1_000, stopping: false, services: this.services };
   }
 
-  trigger(service: string, source: TriggerSource, { force }: { readonly force: boolean }) {
+  trigger(service: string, source: TriggerSource, options: RestartOptions) {
     if (!(service in this.services)) return undefined;
-    const asked = { service, source, force, request: `r${this.asked.length + 1}` };
+    const asked = { service, source, ...options, request: `r${this.asked.length + 1}` };
     this.asked.push(asked);
     this.onTrigger(asked);
     return { request: asked.request };

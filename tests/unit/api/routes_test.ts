@@ -43,7 +43,7 @@ Deno.test("POST restart answers 202 once the supervisor took it, even when it ta
   const { status, body } = await request(api.path, "POST", "/v1/services/edge/restart");
   assert.equal(status, 202);
   assert.deepEqual(json(body), { service: "edge", request: "r1", outcome: "accepted" });
-  assert.deepEqual(control.asked, [{ service: "edge", source: "api", force: false, request: "r1" }]);
+  assert.deepEqual(control.asked, [{ service: "edge", source: "api", force: false, drained: false, request: "r1" }]);
   assert.equal(control.observers, 0);
 });
 
@@ -100,7 +100,7 @@ Deno.test("POST restart refuses unknown services and wrong parameters before any
     ["/v1/services/nobody/restart", 404, "no service nobody, expected one of: edge"],
     ["/v1/services/edge/restart?wait=soon", 400, "wait=soon: expected accepted, live, drained"],
     ["/v1/services/edge/restart?force=yes", 400, "force=yes: expected true, false"],
-    ["/v1/services/edge/restart?wiat=live", 400, "unknown parameter wiat: expected wait, force"],
+    ["/v1/services/edge/restart?wiat=live", 400, "unknown parameter wiat: expected wait, force, drained, dry_run"],
   ] as const;
   for (const [target, status, detail] of cases) {
     const answer = await request(api.path, "POST", target);

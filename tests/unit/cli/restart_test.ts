@@ -21,7 +21,7 @@ const whole = (request: string) => {
 };
 
 async function restart(api: Serving, options: Partial<RestartOptions> = {}, terminal = new FakeTerminal()) {
-  const asked = { socket: api.path, force: false, json: false, ...options };
+  const asked = { socket: api.path, force: false, drained: false, dryRun: false, json: false, ...options };
   const code = await within("the end of the command", restartCommand(asked, terminal));
   return { code, terminal };
 }
@@ -57,6 +57,34 @@ Deno.test("restart --wait=live ends at LIVE", async () => {
   const { code, terminal } = await restart(api, { wait: "live" });
   assert.equal(code, 0);
   assert.match(terminal.stdout, /\ndone: epoch 1 is LIVE after 300 ms, epoch 0 drains\n$/);
+});
+
+Deno.test("restart --drained says first whom it cuts; --dry-run does nothing more, and is refused without --drained", async () => {
+  await using api = await supervisor((request) => {
+    const { accepted, began } = handoffFacts(request);
+    const of = { handoff: 1, from: 0, to: 0, requests: [request] };
+    return [accepted, began, { kind: "handoff_live", ...of, tookMs: 2_000, drainedFirst: true }];
+  });
+  api.observed.census = { edge: { active: 3 } };
+  const told =
+    "a drained restart of edge ends 3 connections, given 10 s to leave; until the new Envoy is LIVE nobody is served\n";
+  const plan = await restart(api, { drained: true, dryRun: true });
+  assert.deepEqual([plan.code, plan.terminal.stdout, api.control.asked.length], [0, told, 0]);
+  const json = await restart(api, { drained: true, dryRun: true, json: true });
+  assert.deepEqual(JSON.parse(json.terminal.stdout), {
+    service: "edge",
+    outcome: "planned",
+    connections: 3,
+    drainTimeMs: 10_000,
+  });
+  const done = await restart(api, { drained: true, wait: "live" });
+  assert.equal(done.code, 0);
+  assert.ok(done.terminal.stdout.startsWith(told), done.terminal.stdout);
+  assert.match(done.terminal.stdout, /\ndone: epoch 0 is LIVE after 2 s, epoch 0 has ended before it\n$/);
+  assert.deepEqual(api.control.asked.map(({ drained }) => drained), [true]);
+  const misuse = await restart(api, { dryRun: true });
+  assert.deepEqual([misuse.code, misuse.terminal.stdout], [2, ""]);
+  assert.match(misuse.terminal.stderr, /--dry-run is for --drained/);
 });
 
 Deno.test("restart --wait --json prints the outcome alone", async () => {
