@@ -3,6 +3,7 @@
 import type { Happening, TriggerSource } from "../core/event.ts";
 import type { ExitCode, Fact } from "../core/fact.ts";
 import type { Observer, RecordedFact } from "../observe/record.ts";
+import { Ring } from "../observe/ring.ts";
 import type { Control, RestartOptions, SupervisorStatus } from "./control.ts";
 import type { Clock } from "./ports.ts";
 import { Service, type ServiceOptions } from "./service.ts";
@@ -24,13 +25,15 @@ interface Member {
   readonly isLate: boolean;
   wasLive: boolean;
   leaves: boolean;
+  /** Another supervisor has taken it over, and may be about to take the others. */
+  gaveWay: boolean;
   code: ExitCode | undefined;
 }
 
 export class Supervisor implements Control {
   readonly #members = new Map<string, Member>();
   readonly #observers: Set<Observer>;
-  readonly #ring: RecordedFact[] = [];
+  readonly #ring = new Ring(RING);
   readonly #startedAtMs: number;
   #seq = 0;
   #requests = 0;
@@ -55,10 +58,13 @@ export class Supervisor implements Control {
       isLate: this.#running,
       wasLive: false,
       leaves: false,
+      gaveWay: false,
       code: undefined,
     };
     const record = (fact: Fact) => {
       if (fact.kind === "epoch_live") member.wasLive = true;
+      if (fact.kind === "superseded") member.gaveWay = fact.policy === "exit";
+      if (fact.kind === "successor_vanished") member.gaveWay = false;
       this.#record(options.name, fact);
     };
     const service = new Service({ ...options, clock, record, bug: (where, e) => bug(`${options.name}: ${where}`, e) });
@@ -68,7 +74,10 @@ export class Supervisor implements Control {
     return service;
   }
 
-  /** Resolves to the exit code when every service has ended. One that ends by itself takes the others along. */
+  /**
+   * Resolves to the exit code when every service has ended. One that ends by itself takes the others along, unless another supervisor
+   * serves it: the others serve on until theirs come, too.
+   */
   run(): Promise<ExitCode> {
     this.#running = true;
     for (const { service } of [...this.#members.values()]) service.submit({ kind: "start" });
@@ -111,7 +120,8 @@ export class Supervisor implements Control {
     const own = !member.leaves && (!member.isLate || member.wasLive);
     if (own && this.#code === undefined) {
       this.#code = code;
-      if ([...this.#members.values()].some((other) => other.code === undefined)) this.stop("end of another service");
+      const isAlone = [...this.#members.values()].every((other) => other.code !== undefined);
+      if (!isAlone && !member.gaveWay) this.stop("end of another service");
     } else if (own && this.#code === 0) this.#code = code;
     const codes = [...this.#members.values()].map((other) => other.code);
     if (codes.some((other) => other === undefined)) return;
@@ -143,12 +153,12 @@ export class Supervisor implements Control {
   }
 
   recent(): readonly RecordedFact[] {
-    return this.#ring;
+    return this.#ring.all();
   }
 
   subscribe(observer: Observer, afterSeq?: number): () => void {
     if (afterSeq !== undefined) {
-      for (const record of this.#ring) if (record.seq > afterSeq) observer(record);
+      for (const record of this.#ring.after(afterSeq)) observer(record);
     }
     this.#observers.add(observer);
     return () => this.#observers.delete(observer);
@@ -161,7 +171,6 @@ export class Supervisor implements Control {
   #record(service: string, fact: Fact): void {
     const record = { seq: ++this.#seq, service, wallMs: this.options.clock.wallMs(), fact };
     this.#ring.push(record);
-    if (this.#ring.length > RING) this.#ring.shift();
     for (const observer of this.#observers) {
       try {
         observer(record);
