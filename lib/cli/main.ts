@@ -7,7 +7,7 @@ import { toUntil } from "./change_options.ts";
 import { exitCode } from "./exit_code.ts";
 import type { InstallOptions } from "./install_command.ts";
 import { addObserveCommands } from "./observe_commands.ts";
-import { openTerminal, type Terminal } from "./terminal.ts";
+import { openTerminal, OutputError, type Terminal } from "./terminal.ts";
 
 /** The exit code; rejects only for a bug. */
 export async function main(args: readonly string[], terminal: Terminal = openTerminal()): Promise<number> {
@@ -110,6 +110,10 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
     await program.parseAsync([...args], { from: "user" });
     return code;
   } catch (error) {
+    if (error instanceof OutputError) {
+      terminal.err(`error: write the output: ${error.message}\n`);
+      return exitCode.refused;
+    }
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return exitCode.ok;
     if (error.code !== "commander.help") terminal.err("epochd --help and epochd COMMAND --help show what there is\n");

@@ -10,6 +10,11 @@ export interface Terminal {
   err(text: string): void;
 }
 
+/** The output was taken by nobody: a full disk, an I/O error. */
+export class OutputError extends Error {
+  override readonly name = "OutputError";
+}
+
 const encoder = new TextEncoder();
 
 export function openTerminal(): Terminal {
@@ -34,8 +39,8 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
     return true;
   } catch (error) {
     // `epochd status | head -1` is no failure.
-    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
-    return false;
+    if (error instanceof Deno.errors.BrokenPipe) return false;
+    throw new OutputError(error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 

@@ -33,8 +33,11 @@ export type ParsedConfig =
 export function parseConfig(text: string, path: string): ParsedConfig {
   const document = parseDocument(text, { prettyErrors: true });
   const faults = [...document.errors, ...document.warnings];
-  if (faults.length > 0) {
-    return { kind: "refused", problems: faults.map((fault) => ({ where: path, expected: firstLine(fault.message) })) };
+  // Those that follow mostly follow from the first.
+  const [fault] = faults;
+  if (fault !== undefined) {
+    const more = faults.length === 1 ? "" : ` (the first of ${faults.length} faults)`;
+    return { kind: "refused", problems: [{ where: path, expected: `${faultText(fault.message)}${more}` }] };
   }
   let value: unknown;
   try {
@@ -68,6 +71,13 @@ function refused(
   expected: string,
 ): { readonly kind: "refused"; readonly problems: readonly Problem[] } {
   return { kind: "refused", problems: [{ where, value, expected }] };
+}
+
+/** The parser descends by recursion, and says so. */
+function faultText(message: string): string {
+  const text = firstLine(message);
+  const at = /( at line \d+.*)?$/.exec(text)?.[0] ?? "";
+  return /call stack|stack overflow/i.test(text) ? `is nested too deep${at}` : text;
 }
 
 function firstLine(text: string): string {

@@ -1,5 +1,6 @@
 // Owns: who writes where: Envoy on the inherited stdout and stderr, epochd beside it and never in between.
 import assert from "node:assert/strict";
+import { epochdCommand } from "../support/epochd.ts";
 import { fetchOnce } from "../support/http_client.ts";
 import { processFacts } from "../support/procfs.ts";
 import { until } from "../support/until.ts";
@@ -86,5 +87,14 @@ Deno.test("on a stderr that is no terminal --log-format text gives readable line
     epochd.signal("SIGTERM");
     assert.equal((await epochd.exit).code, 0);
     await starting;
+  }
+});
+
+Deno.test("a command whose output nobody can take says so in one line and exits 1", async () => {
+  for (const command of [["--help"], ["config", "schema"], ["completions", "bash"]]) {
+    const line = [...epochdCommand(), ...command].map((word) => `'${word}'`).join(" ");
+    const { code, stderr } = await new Deno.Command("sh", { args: ["-c", `${line} > /dev/full`] }).output();
+    assert.equal(code, 1, command.join(" "));
+    assert.match(new TextDecoder().decode(stderr), /^error: write the output: No space left on device[^\n]*\n$/);
   }
 });

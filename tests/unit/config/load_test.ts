@@ -203,6 +203,16 @@ logs: {}
   ]);
 });
 
+Deno.test("load refuses YAML that can't be parsed in one line, however much is wrong with it", async () => {
+  await using dir = tempDir();
+  const torn = dir.write("torn.yaml", "services: {\n  a: [\n  b: ]\n&\n");
+  const [first, ...more] = await problems({ config: torn });
+  assert.deepEqual(more, []);
+  assert.match(first!, /torn\.yaml: .* at line \d+, column \d+ \(the first of \d+ faults\)$/);
+  const deep = dir.write("deep.yaml", "[".repeat(20_000));
+  assert.match((await problems({ config: deep })).join(), /deep\.yaml: is nested too deep/);
+});
+
 Deno.test("load refuses flags of a service where the file has several", async () => {
   await using dir = tempDir();
   const { bootstrap, executable } = envoyIn(dir);
@@ -237,7 +247,7 @@ Deno.test("load refuses a file that is absent, a directory, no YAML, no mapping,
     `--config ${dir.path}: is a directory, expected a file`,
   ]);
   const broken = dir.write("broken.yaml", "services: {a: [}\n");
-  assert.match((await problems({ config: broken }))[0] ?? "", /broken\.yaml: .* at line 1, column \d+$/);
+  assert.match((await problems({ config: broken }))[0] ?? "", /broken\.yaml: .* at line 1, column \d+ \(the first of 2 faults\)$/);
   const twice = dir.write("twice.yaml", "log: {}\nlog: {}\n");
   assert.match((await problems({ config: twice }))[0] ?? "", /twice\.yaml: Map keys must be unique at line 2/);
   const list = dir.write("list.yaml", "- a\n");
