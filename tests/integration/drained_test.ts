@@ -91,3 +91,18 @@ Deno.test("SIGTERM while a drained restart drains: an ordinary end, nothing star
   assert.equal(eventsOf(epochd, "epoch_spawned").length, 1);
   await traffic.stop();
 });
+
+Deno.test("a drained restart on a shared base id: under the lock, as epoch 0 of a new segment, and the next handoff works", async () => {
+  await using here = scene();
+  const epochd = await here.start({ ...SHORT, extraArguments: ["--cross-pod"] });
+  epochd.signal("SIGHUP");
+  await handoff(epochd, 1, "done");
+  const { code, stdout, stderr } = await epochd.command("restart", "--drained", "--wait");
+  assert.deepEqual([code, stderr], [0, ""], stdout);
+  assert.deepEqual([(await serverInfo(here.admin)).epoch, epochd.envoyPids().length], [0, 1]);
+  const traffic = here.traffic();
+  epochd.signal("SIGHUP");
+  await handoff(epochd, 3, "done");
+  assert.equal((await serverInfo(here.admin)).epoch, 1);
+  assert.deepEqual((await traffic.stop()).failures, []);
+});
