@@ -7,6 +7,7 @@ import { checkApiRules } from "./api_rules.ts";
 import { type FlagValues, type GivenFlag, givenFlags, runFlags } from "./flags.ts";
 import { checkPaths, findExecutable } from "./paths.ts";
 import { type IssueContext, type Namer, type Problem, shown, toProblems } from "./problem.ts";
+import { checkPublicKeys } from "./public_keys.ts";
 import { checkRules } from "./rules.ts";
 import type { ListenConfig, RunConfig } from "./run_config.ts";
 import { apiFields, type ConfigFields, configSchema, logFields } from "./schema.ts";
@@ -114,6 +115,7 @@ function finish(
         expected: `expected ${wrong.expected}`,
       });
     }
+    problems.push(...checkPublicKeys(service.binary_public_keys, nameOfField("binary_public_keys")));
     const envoyPath = findExecutable(service.envoy_path, environment.PATH ?? "");
     services[name] = toServiceConfig(name, envoyPath === undefined ? service : { ...service, envoy_path: envoyPath });
     problems.push(...checkPaths(service.envoy_config, envoyPath, service.envoy_path, nameOfField));

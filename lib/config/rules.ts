@@ -23,7 +23,7 @@ export function checkRules(config: ConfigFields, nameOf: Namer): readonly Proble
     }
     problems.push(...checkService(service, (key) => nameOf(["services", name, key])));
   }
-  for (const key of ["base_id", "ready_marker", "state_dir"] as const) {
+  for (const key of ["base_id", "ready_marker", "state_dir", "slots_dir"] as const) {
     problems.push(...checkDistinct(services, key, nameOf));
   }
   return problems;
@@ -58,7 +58,7 @@ function checkService(service: ServiceFields, nameOf: (key: keyof ServiceFields)
 
 function checkDistinct(
   services: readonly (readonly [string, ServiceFields])[],
-  key: "base_id" | "ready_marker" | "state_dir",
+  key: "base_id" | "ready_marker" | "state_dir" | "slots_dir",
   nameOf: Namer,
 ): readonly Problem[] {
   const holders = new Map<string | number, string>();

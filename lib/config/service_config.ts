@@ -63,6 +63,7 @@ export function toSettings(config: ServiceConfig, inPod = isInPod()): Settings {
     preDrainDelayMs: config.preDrainDelayMs,
     controlPlaneWaitMs: config.controlPlaneWaitMs,
     rollbackWithinMs: config.rollback.kind === "off" ? 0 : config.rollback.withinMs,
+    binaryTrialMs: config.slotsDir === undefined ? 0 : config.binaryTrialMs,
     retryLimit: config.retryLimit,
     retryBackoffMs,
     jitterMs: config.jitterMs,

@@ -76,6 +76,37 @@ export const serviceFields = {
     description: "Hot restart when the content of Envoy's executable changes",
     lifecycle: "dynamic",
   }),
+  slots_dir: field(path().optional(), {
+    description:
+      "Directory of executables by sha256, for `epochd push`: DIR/envoy/current/envoy runs where it is there, else --envoy-path",
+    lifecycle: "static",
+    staticWhy: "what runs and what may be started again lies there",
+    placeholder: "DIR",
+    defaultText: "none",
+  }),
+  binary_public_keys: field(
+    z.array(path(), { error: "expected a list of keys" }).prefault([]),
+    {
+      description:
+        "Minisign public key, base64 or a file: with one, nothing from --slots-dir runs that is not signed by it",
+      lifecycle: "dynamic",
+      placeholder: "KEY",
+      flag: "binary-public-key",
+      defaultText: "none",
+    },
+  ),
+  binary_max_bytes: field(integer(1, 1_099_511_627_776).prefault(1_073_741_824), {
+    description: "Largest executable that a push may bring, in bytes",
+    lifecycle: "dynamic",
+    placeholder: "NUMBER",
+  }),
+  binary_trial: field(duration().prefault("5m"), {
+    description:
+      "How long after LIVE another executable from --slots-dir is on trial: one that dies so soon goes back to what ran before",
+    lifecycle: "dynamic",
+    placeholder: "DURATION",
+    unit: "ms",
+  }),
   debounce: field(
     duration({ maxMs: 5000, maxWhy: "a change never waits longer than that" }).prefault("500ms"),
     {

@@ -52,10 +52,12 @@ export function enterLive(d: Draft, arrival: Arrival): void {
     d.timer("predecessor", overdueAfterMs(d, plan));
   }
   if (arrival.compare !== undefined) askInventory(d, arrival.epoch);
-  d.do({ kind: "prune_snapshots", keepDigests: [...new Set(proven.map((p) => p.bootstrapDigest))] });
-  if (d.settings.rollbackWithinMs > 0) {
+  // What may still be started again.
+  const kept = d.state.trial === undefined ? proven : [...proven, d.state.trial.before];
+  d.do({ kind: "prune_snapshots", keepDigests: [...new Set(kept.map((p) => p.bootstrapDigest))] });
+  if (d.settings.rollbackWithinMs > 0 || d.settings.binaryTrialMs > 0) {
     const { attempt, plan: { binaryDigest: digest, binaryPath: path } } = arrival.epoch;
-    const keepDigests = [...new Set(proven.map((p) => p.binaryDigest))];
+    const keepDigests = [...new Set(kept.map((p) => p.binaryDigest))];
     d.do({ kind: "keep_binary", attempt, digest, path, keepDigests });
   }
   catchUp(d);

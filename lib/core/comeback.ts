@@ -44,7 +44,7 @@ export function newestDied(
   d.set({ retry: undefined });
   d.say(exited(d, epoch, exit, "newest"));
   const back = rollbackPlan(d, epoch);
-  if (back !== undefined) refuse(d, epoch.plan, exit);
+  if (back !== undefined) refuse(d, epoch.plan, exit, back);
   const plan = back ?? epoch.plan;
   const shared = {
     plan,
@@ -80,7 +80,7 @@ export function diedUnseen(
   const number = from.number + 1;
   const { id, requests, beganAtMs } = handoff;
   const isSame = plan.key === from.plan.key;
-  if (!isSame) refuse(d, plan, exit);
+  if (!isSame) refuse(d, plan, exit, from.plan);
   d.say(
     { kind: "handoff_live", handoff: id, from: from.number, to: number, requests, tookMs: sinceMs - beganAtMs },
     { kind: "newest_died", epoch: number, exit, answer: isSame ? "revival" : "rollback" },
@@ -162,17 +162,24 @@ export function adoptChild(
 
 function rollbackPlan(d: Draft, epoch: Epoch): Plan | undefined {
   const { rollbackWithinMs } = d.settings;
+  const { trial } = d.state;
+  if (trial !== undefined && trial.binaryDigest === epoch.plan.binaryDigest && d.nowMs <= trial.untilMs) {
+    return trial.before;
+  }
   if (rollbackWithinMs === 0 || d.nowMs - epoch.liveAtMs > rollbackWithinMs) return undefined;
   return d.state.proven.find((plan) => plan.key !== epoch.plan.key);
 }
 
-function refuse(d: Draft, plan: Plan, exit: Exit): void {
+/** `back`: what comes instead. */
+function refuse(d: Draft, plan: Plan, exit: Exit, back: Plan): void {
   const { bootstrapDigest, binaryDigest } = plan;
   const why = refusal("child_died", `died soon after LIVE: ${exitText(exit)}`);
   // Without a try left: it did run, and its users have paid for it.
   const entry = { refusal: why, bootstrapDigest, binaryDigest, atMs: d.nowMs, tries: d.settings.retryLimit };
-  const proven = d.state.proven.filter((p) => p.key !== plan.key);
-  d.set({ refused: [entry, ...d.state.refused].slice(0, REFUSED_KEPT), proven });
+  // With any bootstrap, where it is the executable that was on trial.
+  const isBad = ({ key, binaryDigest }: Plan) => key === plan.key || binaryDigest === d.state.trial?.binaryDigest;
+  const proven = [back, ...d.state.proven.filter((p) => !isBad(p) && p.key !== back.key)].slice(0, 2);
+  d.set({ refused: [entry, ...d.state.refused].slice(0, REFUSED_KEPT), proven, trial: undefined });
 }
 
 /** Starts the epoch of a comeback. */

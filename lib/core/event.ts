@@ -4,8 +4,17 @@ import type { Exit, Identity, Plan } from "./epoch.ts";
 import type { Refusal } from "./refusal.ts";
 import type { Sighting } from "./sighting.ts";
 
-/** Who asked for a new epoch. `recovery`, `rollback` and `retry` are epochd itself. */
-export type TriggerSource = "signal" | "bootstrap" | "binary" | "config" | "api" | "recovery" | "rollback" | "retry";
+/** Who asked for a new epoch. `recovery` and `retry` are epochd itself; `push` and `rollback` switched the executable before. */
+export type TriggerSource =
+  | "signal"
+  | "bootstrap"
+  | "binary"
+  | "config"
+  | "api"
+  | "push"
+  | "recovery"
+  | "rollback"
+  | "retry";
 
 /** A wish for a new epoch. */
 export interface Trigger {

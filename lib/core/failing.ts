@@ -162,11 +162,13 @@ function conclude(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Pla
   handoffFailed(d, phase, why);
   const { tries } = handoff;
   const before = looked && refusedBefore(d.state, looked.bootstrapDigest, looked.binaryDigest);
+  // The executable is switched back, and whoever switched it is told why.
+  const isOnce = handoff.source === "push" || handoff.source === "rollback";
   if (why.name === "refused_before" && before !== undefined && retryable(before.refusal)) {
     // The wish that came in between took the planned retry away; what is left of its tries is still due.
     planRetry(d, handoff.when, before.tries, before.refusal);
   } else if (why.name === "control_plane_away" || why.name === "handoff_elsewhere") {
-    planRetry(d, handoff.when, tries, why);
+    if (!isOnce) planRetry(d, handoff.when, tries, why);
   } else if (!passing(why) && handoff.source !== "recovery") {
     const entry = {
       refusal: why,
@@ -179,7 +181,7 @@ function conclude(d: Draft, phase: Replacing, why: Refusal, looked: Looked | Pla
       r.bootstrapDigest !== looked?.bootstrapDigest || r.binaryDigest !== looked?.binaryDigest
     );
     d.set({ refused: [entry, ...others].slice(0, REFUSED_KEPT) });
-    if (retryable(why)) planRetry(d, handoff.when, tries, why);
+    if (retryable(why) && !isOnce) planRetry(d, handoff.when, tries, why);
   }
   const settled = health.kind === "silent" && health.lost !== undefined ? health.lost : health;
   const isToBeKilled = health.kind === "hung" && d.settings.onHang === "kill";

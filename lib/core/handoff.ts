@@ -22,7 +22,8 @@ export function beginHandoff(d: Draft, phase: Serving, pending: Pending): void {
   }
   const tries = source === "retry" ? d.state.retry?.tries ?? 0 : 0;
   const { requests, when, force, drained = false } = pending;
-  const handoff = number(d, { source, requests, when, force, tries, ...(drained ? { drained } : {}) });
+  const onTrial = isTrial(d, pending);
+  const handoff = number(d, { source, requests, when, force, tries, onTrial, ...(drained ? { drained } : {}) });
   const attempt = d.nextAttempt();
   enter(d, phase, handoff, { kind: "preflight", attempt, beganAtMs: d.nowMs });
   d.do({
@@ -37,13 +38,24 @@ export function beginHandoff(d: Draft, phase: Serving, pending: Pending): void {
 
 /** The serving epoch lost its admin to a failed successor: a new epoch of the same plan takes over at once. */
 export function beginRecovery(d: Draft, phase: Serving): void {
-  const handoff = number(d, { source: "recovery", requests: [], when: "always", force: true, tries: 0 });
+  const handoff = number(d, {
+    source: "recovery",
+    requests: [],
+    when: "always",
+    force: true,
+    tries: 0,
+    onTrial: false,
+  });
   const attempt = d.nextAttempt();
   const { plan } = phase.epoch;
   const isRepairing = d.state.flagLeft;
   enter(d, phase, handoff, { kind: "awaiting_control_plane", attempt, plan, told: false, isRepairing });
   if (isRepairing) d.do({ kind: "repair_segment", attempt });
   else fork(d, plan, undefined);
+}
+
+function isTrial(d: Draft, { sources }: Pending): boolean {
+  return d.settings.binaryTrialMs > 0 && (sources.includes("push") || sources.includes("binary"));
 }
 
 function number(d: Draft, handoff: Omit<Handoff, "id" | "beganAtMs">): Handoff {

@@ -1,9 +1,9 @@
 // Owns: a handoff under way, until the successor is LIVE. Must not: touch the serving epoch; what goes wrong is failing.ts.
 
-import type { Epoch, Exit } from "./epoch.ts";
+import type { Epoch, Exit, Plan } from "./epoch.ts";
 import type { Event, Inventory, Vitals } from "./event.ts";
 import type { Draft } from "./draft.ts";
-import type { Replacing } from "./state.ts";
+import type { Handoff, Replacing } from "./state.ts";
 import { CONTROL_PLANE_POLL_MS } from "./bounds.ts";
 import {
   askInventory,
@@ -230,7 +230,16 @@ function live(d: Draft, phase: Replacing, epoch: Epoch, before: Inventory | unde
     requests: handoff.requests,
     tookMs: d.nowMs - handoff.beganAtMs,
   });
+  beginTrial(d, handoff, from.plan, epoch.plan);
   enterLive(d, { epoch, predecessor: { epoch: from, handoff, drainsSinceMs: d.nowMs, revivals: 0 }, compare: before });
+}
+
+/** Counts from LIVE on. A later epoch of the same executable goes on with the trial, one of another ends it. */
+function beginTrial(d: Draft, { onTrial }: Handoff, before: Plan, { binaryDigest }: Plan): void {
+  if (onTrial && before.binaryDigest !== binaryDigest) {
+    return d.set({ trial: { binaryDigest, before, untilMs: d.nowMs + d.settings.binaryTrialMs } });
+  }
+  if (d.state.trial?.binaryDigest !== binaryDigest) d.set({ trial: undefined });
 }
 
 function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): void {

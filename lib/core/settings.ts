@@ -24,6 +24,8 @@ export interface Settings {
   readonly controlPlaneWaitMs: number;
   /** 0: off. A new plan whose epoch dies this soon is rolled back to the last good one. */
   readonly rollbackWithinMs: number;
+  /** 0: off. Another executable, pushed or put in its slot, is rolled back when its epoch dies this soon, whatever `rollback` says. */
+  readonly binaryTrialMs: number;
   /** Tries of a plan that passed preflight and failed to run, beyond the first. */
   readonly retryLimit: number;
   readonly retryBackoffMs: number;

@@ -32,6 +32,8 @@ export interface Handoff {
   readonly drained?: boolean;
   /** Tries before this one, where it is one of epochd's own. */
   readonly tries: number;
+  /** Another executable that comes by it has to prove itself. */
+  readonly onTrial: boolean;
   readonly beganAtMs: number;
 }
 
@@ -259,6 +261,14 @@ export interface Refused {
   readonly tries: number;
 }
 
+/** Another executable became LIVE and has not proved itself yet. */
+export interface BinaryTrial {
+  readonly binaryDigest: string;
+  /** What served before it. */
+  readonly before: Plan;
+  readonly untilMs: number;
+}
+
 /** All that one service knows between two events. */
 export interface State {
   readonly phase: Phase;
@@ -276,6 +286,7 @@ export interface State {
   readonly retry: { readonly when: "always" | "changed"; readonly tries: number } | undefined;
   /** Plans that were LIVE, newest first, at most two: the running one and the last good one before it. */
   readonly proven: readonly Plan[];
+  readonly trial: BinaryTrial | undefined;
   /** When epochs were started in place after a death. */
   readonly crashesAtMs: readonly number[];
   /** Third generations, ended by protocol when their successor's successor started, and not reaped yet. */
@@ -307,6 +318,7 @@ export const initialState: State = {
   watch: {},
   refused: [],
   proven: [],
+  trial: undefined,
   crashesAtMs: [],
   leaving: [],
   flagLeft: false,

@@ -135,6 +135,7 @@ function back(d: Draft, phase: Yielding): void {
     when: "always",
     force: true,
     tries: 0,
+    onTrial: false,
     beganAtMs: d.nowMs,
   } as const;
   d.set({ handoffs: handoff.id });

@@ -29,8 +29,9 @@ const origins: Readonly<Record<TriggerSource | "join", string>> = {
   binary: "watched executable",
   config: "watched epochd.yaml",
   api: "API",
+  push: "pushed executable",
   recovery: "epochd",
-  rollback: "epochd",
+  rollback: "executable before",
   retry: "epochd",
   join: "start beside another supervisor",
 };

@@ -20,6 +20,7 @@ const SOURCES: readonly TriggerSource[] = [
   "binary",
   "config",
   "api",
+  "push",
   "recovery",
   "rollback",
   "retry",

@@ -91,6 +91,31 @@ export const shellCatalogue: Rows<ShellFact> = {
     fields: { concurrency: "number", why: "text" },
     message: (fact) => `every epoch gets --concurrency ${fact.concurrency}, ${fact.why}`,
   },
+  binary_switched: {
+    level: "info",
+    fields: { service: "text", to: "path", version: "text", source: "text" },
+    message: (fact) => `${fact.service}: current is now ${fact.to} (${fact.version}) by ${fact.source}, on trial`,
+  },
+  binary_proven: {
+    level: "info",
+    fields: { service: "text", digest: "path" },
+    message: (fact) => `${fact.service}: ${fact.digest} has proved itself and stays current`,
+  },
+  binary_undone: {
+    level: "error",
+    fields: { service: "text", from: "path", to: "path", why: "text" },
+    message: (fact) => `${fact.service}: current goes back from ${fact.from} to ${fact.to}: ${fact.why}`,
+  },
+  slots_mended: {
+    level: "warn",
+    fields: { service: "text", what: "text" },
+    message: (fact) => `${fact.service}: slots mended: ${fact.what}`,
+  },
+  slots_failed: {
+    level: "error",
+    fields: { service: "text", problem: "text" },
+    message: (fact) => `${fact.service}: slots: ${fact.problem}`,
+  },
   stale_marker_removed: {
     level: "info",
     fields: { path: "path" },

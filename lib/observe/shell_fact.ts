@@ -43,6 +43,23 @@ export type ShellFact =
   | { readonly kind: "start_refused"; readonly problem: string }
   | { readonly kind: "base_id_chosen"; readonly baseId: number }
   | { readonly kind: "concurrency_chosen"; readonly concurrency: number; readonly why: string }
+  | {
+    readonly kind: "binary_switched";
+    readonly service: string;
+    readonly to: string;
+    readonly version: string;
+    readonly source: "push" | "rollback";
+  }
+  | { readonly kind: "binary_proven"; readonly service: string; readonly digest: string }
+  | {
+    readonly kind: "binary_undone";
+    readonly service: string;
+    readonly from: string;
+    readonly to: string;
+    readonly why: string;
+  }
+  | { readonly kind: "slots_mended"; readonly service: string; readonly what: string }
+  | { readonly kind: "slots_failed"; readonly service: string; readonly problem: string }
   | { readonly kind: "stale_marker_removed"; readonly path: string }
   | { readonly kind: "signal_received"; readonly signal: string }
   | { readonly kind: "api_listening"; readonly path: string }

@@ -106,6 +106,7 @@ export const anySettings: fc.Arbitrary<Settings> = fc.record({
   preDrainDelayMs: fc.constantFrom(0, 0, 2_000),
   controlPlaneWaitMs: fc.constantFrom(0, 3_000),
   rollbackWithinMs: fc.constantFrom(0, 0, 10_000),
+  binaryTrialMs: fc.constantFrom(0, 10_000),
   retryLimit: fc.constantFrom(0, 1, 3),
   retryBackoffMs: fc.constantFrom(200, 2_000),
   jitterMs: fc.constantFrom(0, 0, 2_000),

@@ -37,7 +37,7 @@ export function plan(name: string): Plan {
  *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
  *     lock ATTEMPT taken|held             published ok|PROBLEM...
  *     sighted [slots=SLOT,SLOT] [beat=EPOCH] [owner=EPOCH[:ready]] [answers=EPOCH] [mine] [lock]
- *     hup | request NAME [force|drained] | stop SOURCE | reopen | start | marker ok|PROBLEM...
+ *     hup | request NAME [force|drained] | push NAME | stop SOURCE | reopen | start | marker ok|PROBLEM...
  */
 export function happening(line: string, nowMs: number): Happening {
   const [word = "", ...args] = line.split(" ");
@@ -50,6 +50,8 @@ export function happening(line: string, nowMs: number): Happening {
       return trigger("signal", [], false);
     case "request":
       return trigger("api", [args[0] ?? ""], args[1] === "force", args[1] === "drained");
+    case "push":
+      return trigger("push", [args[0] ?? ""], false);
     case "stop":
       return { kind: "stop", source: rest(0) };
     case "reopen":
@@ -158,7 +160,12 @@ const OWNER: Owner = {
   envoyVersion: "x/1.40.0/Clean/RELEASE/BoringSSL",
 };
 
-function trigger(source: "signal" | "api", requests: readonly string[], force: boolean, drained = false): Happening {
+function trigger(
+  source: "signal" | "api" | "push",
+  requests: readonly string[],
+  force: boolean,
+  drained = false,
+): Happening {
   const how = drained ? { force, drained } : { force };
   return { kind: "trigger", trigger: { source, requests, when: "always", ...how, jitter: 0.5 } };
 }
@@ -200,6 +207,7 @@ export const DEFAULTS: Settings = {
   preDrainDelayMs: 0,
   controlPlaneWaitMs: 30_000,
   rollbackWithinMs: 0,
+  binaryTrialMs: 0,
   retryLimit: 3,
   retryBackoffMs: 5_000,
   jitterMs: 0,

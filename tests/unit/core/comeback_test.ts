@@ -15,6 +15,7 @@ function initialising(): Replacing {
       when: "changed",
       force: false,
       tries: 0,
+      onTrial: false,
       beganAtMs: 1_000,
     },
     predecessor: undefined,

@@ -17,7 +17,16 @@ for (const [health, expected] of healths) {
       kind: "replacing",
       from: epoch(2, 0),
       health,
-      handoff: { id: 1, source: "signal", requests: [], when: "always", force: false, tries: 0, beganAtMs: 1_000 },
+      handoff: {
+        id: 1,
+        source: "signal",
+        requests: [],
+        when: "always",
+        force: false,
+        tries: 0,
+        onTrial: false,
+        beganAtMs: 1_000,
+      },
       predecessor: undefined,
       step: { kind: "preflight", attempt: 3, beganAtMs: 1_000 },
     };

@@ -18,7 +18,16 @@ export function epoch(attempt: number, number: number, of: Plan = plan("b0")): E
 }
 
 export function predecessor(attempt: number, number: number): Predecessor {
-  const handoff = { id: 1, source: "signal", requests: [], when: "always", force: false, tries: 0, beganAtMs: 1_000 };
+  const handoff = {
+    id: 1,
+    source: "signal",
+    requests: [],
+    when: "always",
+    force: false,
+    tries: 0,
+    onTrial: false,
+    beganAtMs: 1_000,
+  };
   return { epoch: epoch(attempt, number), handoff, drainsSinceMs: 1_500, revivals: 0 } as Predecessor;
 }
 
