@@ -40,6 +40,8 @@ function largeFile(binaries: BinaryDigests): Subject {
 }
 
 export interface ContentWatchOptions {
+  /** Stands in for the path where that is not there. */
+  readonly fallback?: string;
   /** What is watched is a binary, told apart by these digests. */
   readonly binaries?: BinaryDigests;
   /** Period of looking without events: the safety net (network file systems), and the only way while the watch is lost. */
@@ -49,13 +51,14 @@ export interface ContentWatchOptions {
   readonly watchFs?: (directories: string[]) => Deno.FsWatcher;
 }
 
-type WatchSettings = Required<Omit<ContentWatchOptions, "binaries">>;
+type WatchSettings = Required<Omit<ContentWatchOptions, "binaries" | "fallback">>;
 
 export class ContentWatch implements WatchedContent {
   private readonly subject: Subject;
   private readonly settings: WatchSettings;
 
-  constructor(options: ContentWatchOptions = {}) {
+  constructor(private readonly given: ContentWatchOptions = {}) {
+    const options = given;
     this.subject = options.binaries === undefined ? smallFile : largeFile(options.binaries);
     this.settings = {
       pollMs: options.pollMs ?? 10_000,
@@ -69,7 +72,9 @@ export class ContentWatch implements WatchedContent {
     report: (content: Content) => void,
     mode: (mode: "events" | "polling", why: string) => void,
   ): { close(): void } {
-    const watch = new OneWatch(path, this.subject, this.settings, report, mode);
+    const { fallback } = this.given;
+    const paths = fallback === undefined ? [path] as const : [path, fallback] as const;
+    const watch = new OneWatch(paths, this.subject, this.settings, report, mode);
     return { close: () => watch.close() };
   }
 }
@@ -91,7 +96,7 @@ class OneWatch {
   private reported: Content | undefined;
 
   constructor(
-    private readonly path: string,
+    private readonly paths: readonly [string, ...string[]],
     private readonly subject: Subject,
     private readonly options: WatchSettings,
     private readonly report: (content: Content) => void,
@@ -106,6 +111,11 @@ class OneWatch {
     clearTimeout(this.timer);
     clearTimeout(this.renewing);
     this.dropWatcher();
+  }
+
+  /** The first that is there; else the last, whose absence is told. */
+  private path(): string {
+    return this.paths.find((path) => exists(path)) ?? this.paths.at(-1)!;
   }
 
   private get closed(): boolean {
@@ -139,7 +149,7 @@ class OneWatch {
 
   /** Puts the watch where the path leads now. */
   private async follow(): Promise<void> {
-    const points = await watchPoints(this.path);
+    const points = merged(await Promise.all(this.paths.map(watchPoints)));
     if (this.closed) return;
     const same = sameDirectories(points, this.points);
     if (!same && this.points.directories.size > 0) this.doubt();
@@ -210,11 +220,11 @@ class OneWatch {
       this.again = "event";
       return;
     }
-    let content = await this.subject.look(this.path);
+    let content = await this.subject.look(this.path());
     if (content.kind === "unusable" && this.reported?.kind === "usable") {
       // An editor truncates before it writes, and some unlink before they rename: no news until it lasts.
       await this.rest();
-      content = await this.subject.look(this.path);
+      content = await this.subject.look(this.path());
     }
     if (this.closed) return;
     // Of before the look: what changed during it is found by the next.
@@ -226,7 +236,7 @@ class OneWatch {
 
   private async stat(): Promise<string> {
     try {
-      return statKey(await Deno.stat(this.path));
+      return statKey(await Deno.stat(this.path()));
     } catch (error) {
       return reason(error);
     }
@@ -260,6 +270,22 @@ class OneWatch {
     const watcher = this.watcher;
     this.watcher = undefined;
     if (watcher !== undefined) closeQuietly(watcher);
+  }
+}
+
+function merged(all: readonly WatchPoints[]): WatchPoints {
+  return {
+    directories: new Map(all.flatMap(({ directories }) => [...directories])),
+    paths: new Set(all.flatMap(({ paths }) => [...paths])),
+  };
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -3,6 +3,7 @@
 import type { AdminAddress, Plan } from "../core/epoch.ts";
 import { type Refusal, refusal, type RefusalName } from "../core/refusal.ts";
 import type { Preflight, PreflightOutcome, PreflightRequest } from "../runtime/ports.ts";
+import type { Executable } from "../runtime/slots_port.ts";
 import { type Bootstrap, parseBootstrap } from "./bootstrap.ts";
 import { readContent, sha256, statKey } from "./content.ts";
 import type { BinaryDigests } from "./digests.ts";
@@ -15,6 +16,8 @@ import type { Snapshots } from "./snapshots.ts";
 export interface EnvoyPreflightOptions {
   /** With a slash in it: nothing is searched in PATH. */
   readonly envoyPath: string;
+  /** Which one it is now, where it may be another than `envoyPath`; checked, and its own name rather than a link's. */
+  readonly executable?: () => Promise<Executable>;
   readonly bootstrapPath: string;
   readonly flags: () => EpochFlags;
   /** `--admin-address`: wins over the bootstrap's. */
@@ -43,7 +46,10 @@ export class EnvoyPreflight implements Preflight {
   constructor(private readonly options: EnvoyPreflightOptions) {}
 
   async run(request: PreflightRequest, signal: AbortSignal): Promise<PreflightOutcome> {
-    const { envoyPath, bootstrapPath, binaries } = this.options;
+    const { bootstrapPath, binaries } = this.options;
+    const executable = await this.options.executable?.() ?? { kind: "found", path: this.options.envoyPath };
+    if (executable.kind === "refused") return refused(executable.refusal);
+    const envoyPath = executable.path;
     const [bootstrap, binary] = await Promise.all([readContent(bootstrapPath), binaries.look(envoyPath)]);
     if (bootstrap.kind === "unusable") {
       const names = {
@@ -70,7 +76,7 @@ export class EnvoyPreflight implements Preflight {
     const snapshot = await this.options.snapshots.take(bootstrap.digest, bootstrapPath, bootstrap.bytes);
     // A full disk says nothing about this content: not remembered against it.
     if (snapshot.kind === "failed") return refused(refusal("snapshot_failed", snapshot.problem));
-    const proof = await this.proofOf(bootstrap.digest, read.value.namedFiles);
+    const proof = await this.proofOf(envoyPath, bootstrap.digest, read.value.namedFiles);
     const plan: Plan = {
       ...(proof === undefined ? {} : { proof }),
       key: sha256([bootstrap.digest, binary.digest, argsIdentity(this.options.flags())].join("\n")),
@@ -109,8 +115,12 @@ export class EnvoyPreflight implements Preflight {
   }
 
   /** The files that a bootstrap names are another pod's own: with any, only the checks tell. */
-  private async proofOf(bootstrapDigest: string, namedFiles: readonly string[]): Promise<string | undefined> {
-    const { fingerprint, envoyPath, flags } = this.options;
+  private async proofOf(
+    envoyPath: string,
+    bootstrapDigest: string,
+    namedFiles: readonly string[],
+  ): Promise<string | undefined> {
+    const { fingerprint, flags } = this.options;
     if (fingerprint === undefined || namedFiles.length > 0 || this.parsed?.bootstrap.kind !== "parsed") {
       return undefined;
     }

@@ -6,7 +6,7 @@ import type { Exit, Plan } from "../core/epoch.ts";
 import { type Refusal, refusal } from "../core/refusal.ts";
 import type { ChildProcess, Processes, Spawned, SpawnRequest } from "../runtime/ports.ts";
 import { reason } from "./content.ts";
-import { ELF_HEADER_BYTES, foreignHeader } from "./elf.ts";
+import { ELF_HEADER_BYTES, elfSize, foreignHeader } from "./elf.ts";
 import { KeptBinaries } from "./kept_binaries.ts";
 import { epochArgs, epochEnv, type EpochFlags } from "./envoy_args.ts";
 
@@ -103,7 +103,10 @@ export function headerProblem(path: string): Refusal | undefined {
     const header = new Uint8Array(ELF_HEADER_BYTES);
     const read = file.readSync(header) ?? 0;
     const why = foreignHeader(header.subarray(0, read), Deno.build.arch);
-    return why === undefined ? undefined : refusal("binary_wrong_architecture", `run ${path}: ${why}`);
+    if (why !== undefined) return refusal("binary_wrong_architecture", `run ${path}: ${why}`);
+    const [whole, size] = [elfSize(header.subarray(0, read)), file.statSync().size];
+    if (size >= whole) return undefined;
+    return refusal("binary_not_executable", `run ${path}: is cut short: ${size} of at least ${whole} bytes`);
   } catch (error) {
     // Executable and unreadable (mode 0111) is fine for exec; a missing file is exec's to tell.
     if (error instanceof Deno.errors.PermissionDenied) return undefined;

@@ -167,8 +167,8 @@ export class BinarySlots implements Slots {
     });
   }
 
-  async goBack(trial: SlotTrial): Promise<string | undefined> {
-    return await this.#links.goBack(trial).then(() => undefined, reason);
+  async goBack(trial: SlotTrial): Promise<boolean | string> {
+    return await this.#links.goBack(trial).catch(reason);
   }
 
   async accept(): Promise<string | undefined> {

@@ -4,6 +4,7 @@ import type { ChangeDone } from "../config/change.ts";
 import type { WrittenConfig } from "../config/written.ts";
 import type { LedgerEntry } from "../observe/ledger.ts";
 import type { RecordedFact } from "../observe/record.ts";
+import type { BinaryList } from "../runtime/binaries.ts";
 import type { SupervisorStatus } from "../runtime/control.ts";
 import { eventReader } from "./event_reader.ts";
 import { type Absent, ask, type Incoming, messageOf, type Question } from "./exchange.ts";
@@ -36,6 +37,23 @@ export interface Restarted {
   readonly outcome: Until;
   readonly from?: number;
   readonly to?: number;
+}
+
+export interface PushQuestion {
+  readonly pieces: AsyncIterable<Uint8Array>;
+  readonly sizeBytes?: number;
+  readonly sha256?: string;
+  readonly signature?: string;
+  readonly force: boolean;
+}
+
+export interface SwitchAnswer {
+  readonly service: string;
+  readonly outcome: "unchanged" | Until;
+  /** Absent: the installed one. */
+  readonly digest?: string;
+  readonly version?: string;
+  readonly request?: string;
 }
 
 export interface EventStream {
@@ -80,6 +98,13 @@ export interface Client {
   restart(service: string, question: RestartQuestion): Promise<Answer<Restarted>>;
   /** Does nothing. */
   planRestart(service: string): Promise<Answer<RestartPlan>>;
+  /** Waits for the checks, not for the new epoch. */
+  push(service: string, upload: PushQuestion): Promise<Answer<SwitchAnswer>>;
+  rollBackBinary(
+    service: string,
+    options: { readonly to?: string; readonly force: boolean },
+  ): Promise<Answer<SwitchAnswer>>;
+  binaries(service: string): Promise<Answer<BinaryList>>;
   config(): Promise<Answer<WrittenConfig>>;
   reload(question: ChangeQuestion): Promise<Answer<Changed>>;
   putConfig(config: unknown, question: ChangeQuestion): Promise<Answer<Changed>>;
@@ -107,6 +132,28 @@ export function connectTo(socket: string, answerMs: number = defaultAnswerMs): C
     planRestart: (service) => {
       const target = `/v1/services/${encodeURIComponent(service)}/restart?dry_run=true`;
       return exchange(socket, { method: "POST", target, boundMs: answerMs });
+    },
+    push: (service, { pieces, sizeBytes, sha256, signature, force }) => {
+      const query = `?force=${force}${sha256 === undefined ? "" : `&sha256=${sha256}`}`;
+      return exchange(socket, {
+        method: "PUT",
+        target: `/v1/services/${encodeURIComponent(service)}/binary${query}`,
+        headers: {
+          "content-type": "application/octet-stream",
+          ...(signature === undefined ? {} : { "epochd-signature": base64(signature) }),
+        },
+        stream: { pieces, ...(sizeBytes === undefined ? {} : { bytes: sizeBytes }) },
+        boundMs: changeAnswerMs,
+      });
+    },
+    rollBackBinary: (service, { to, force }) => {
+      const query = `?force=${force}${to === undefined ? "" : `&to=${encodeURIComponent(to)}`}`;
+      const target = `/v1/services/${encodeURIComponent(service)}/binary/rollback${query}`;
+      return exchange(socket, { method: "POST", target, boundMs: changeAnswerMs });
+    },
+    binaries: (service) => {
+      const target = `/v1/services/${encodeURIComponent(service)}/binaries`;
+      return exchange(socket, { method: "GET", target, boundMs: answerMs });
     },
     config: () => exchange(socket, { method: "GET", target: "/v1/config", boundMs: answerMs }),
     reload: (question) => change(socket, "POST", "/v1/config/reload", question),
@@ -179,6 +226,10 @@ async function* recordsOf(incoming: Incoming): AsyncGenerator<RecordedFact> {
   } catch {
     // The supervisor ended in the middle, or `close` was called: the end of the records says so.
   }
+}
+
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
 function absent({ why }: Absent): Answer<never> {

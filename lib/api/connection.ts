@@ -2,7 +2,8 @@
 // Must not: know routes, or what listens. (node:http listens on TCP instead of a unix socket on Deno 2.6.10.)
 
 import { problemResponse } from "./problem_json.ts";
-import { type BadRequest, headEnd, parseHead, type RequestHead } from "./request_head.ts";
+import { readBodyPieces } from "./request_body.ts";
+import { type BadRequest, headEnd, type IsStreamed, parseHead, type RequestHead } from "./request_head.ts";
 
 export interface ConnectionLimits {
   readonly headBytes: number;
@@ -11,6 +12,10 @@ export interface ConnectionLimits {
   readonly requestMs: number;
   /** For a client to take one piece of the answer. */
   readonly writeMs: number;
+  /** Silence in the middle of a streamed body. */
+  readonly stallMs: number;
+  /** Whose body goes to the handler as it comes; absent: nobody's. */
+  readonly isStreamed?: IsStreamed;
 }
 
 /** What is needed of a connection; Deno's own have it. */
@@ -25,8 +30,15 @@ export type Handler = (request: Request, gone: AbortSignal) => Response | Promis
 
 interface Received {
   readonly head: RequestHead;
+  /** Of a streamed one: what came along with the head. */
   readonly body: Uint8Array;
+  readonly isStreamed: boolean;
 }
+
+/** Larger than for heads: a body of 100 MB comes in some thousand pieces. */
+const streamBufferBytes = 65_536;
+/** What a client goes on sending after an answer that came early is not looked at; closing at once could take the answer along. */
+const lingerMs = 2_000;
 
 const encoder = new TextEncoder();
 
@@ -39,6 +51,7 @@ export async function serveConnection(
 ): Promise<void> {
   const gone = new AbortController();
   let receiving = true;
+  let unread = false;
   const onClosing = () => {
     gone.abort();
     if (receiving) close(connection);
@@ -48,6 +61,16 @@ export async function serveConnection(
     const received = await within(limits.requestMs, connection, () => receive(connection, limits));
     receiving = false;
     if (received === undefined) return;
+    if ("head" in received && received.isStreamed) {
+      receiving = unread = true;
+      const body = streamOf(connection, received, limits, () => {
+        receiving = unread = false;
+        void noticeEnd(connection, gone, limits.bodyBytes);
+      });
+      await send(connection, await answerStreamed(received, body, handler, gone), limits.writeMs);
+      if (unread) await within(lingerMs, connection, () => readToTheEnd(connection));
+      return;
+    }
     await send(connection, await answer(received, connection, handler, limits, gone), limits.writeMs);
   } catch {
     // The client has gone or is too slow: nobody is left to answer.
@@ -85,8 +108,11 @@ async function receive(connection: Connection, limits: ConnectionLimits): Promis
       return { status: 431, detail: `expected a head of at most ${limits.headBytes} bytes` };
     }
   }
-  const head = parseHead(bytes.subarray(0, end), limits.bodyBytes);
+  const head = parseHead(bytes.subarray(0, end), limits.bodyBytes, limits.isStreamed);
   if ("status" in head) return head;
+  if (limits.isStreamed?.(head.method, head.target) === true) {
+    return { head, body: bytes.slice(end), isStreamed: true };
+  }
   if (head.expectsContinue) await writeAll(connection, encoder.encode("HTTP/1.1 100 Continue\r\n\r\n"));
   let body = bytes.subarray(end);
   while (body.length < head.bodyBytes) {
@@ -94,7 +120,7 @@ async function receive(connection: Connection, limits: ConnectionLimits): Promis
     if (more === undefined) return undefined;
     body = joined(body, more);
   }
-  return { head, body: body.slice(0, head.bodyBytes) };
+  return { head, body: body.slice(0, head.bodyBytes), isStreamed: false };
 }
 
 /** Methods that fetch forbids (TRACE, TRACK, CONNECT) go by a name that no route has, and are answered as any other. */
@@ -102,16 +128,58 @@ const forbidden = new Set(["CONNECT", "TRACE", "TRACK"]);
 /** What stands behind the head of these says nothing. */
 const bodiless = new Set(["GET", "HEAD"]);
 
-function toRequest({ head, body }: Received): Request | undefined {
+function toRequest({ head, body }: Received, stream?: ReadableStream<Uint8Array>): Request | undefined {
   try {
     return new Request(`http://epochd${head.target}`, {
       method: forbidden.has(head.method) ? `x-${head.method}` : head.method,
       headers: head.headers,
-      ...(body.length === 0 || bodiless.has(head.method) ? {} : { body: new Uint8Array(body) }),
+      ...(stream !== undefined
+        ? { body: stream }
+        : body.length === 0 || bodiless.has(head.method)
+        ? {}
+        : { body: new Uint8Array(body) }),
     });
   } catch {
     return undefined;
   }
+}
+
+async function answerStreamed(
+  received: Received,
+  body: ReadableStream<Uint8Array>,
+  handler: Handler,
+  gone: AbortController,
+): Promise<Response> {
+  const request = toRequest(received, body);
+  if (request !== undefined) return await handler(request, gone.signal);
+  return problemResponse({ status: 400, name: "bad_request", detail: `${received.head.method} is not served` });
+}
+
+/** Nothing is read before it is asked for: who is not let in sends no hundred megabytes. */
+function streamOf(
+  connection: Connection,
+  { head, body }: Received,
+  { stallMs }: ConnectionLimits,
+  ended: () => void,
+): ReadableStream<Uint8Array> {
+  const read = () => within(stallMs, connection, () => readSome(connection, streamBufferBytes));
+  let pieces: AsyncGenerator<Uint8Array, void, void> | undefined;
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (pieces === undefined) {
+        if (head.expectsContinue) await writeAll(connection, encoder.encode("HTTP/1.1 100 Continue\r\n\r\n"));
+        pieces = readBodyPieces(head, body, read);
+      }
+      const next = await pieces.next();
+      if (!next.done) return controller.enqueue(next.value);
+      ended();
+      controller.close();
+    },
+  }, { highWaterMark: 0 });
+}
+
+async function readToTheEnd(connection: Connection): Promise<void> {
+  while (await readSome(connection, streamBufferBytes) !== undefined);
 }
 
 /** Reads on, so that a client that leaves ends what waits for it. One request a connection: the rest is not looked at. */
@@ -171,8 +239,8 @@ async function within<T>(boundMs: number, connection: Connection, action: () => 
   }
 }
 
-async function readSome(connection: Connection): Promise<Uint8Array | undefined> {
-  const buffer = new Uint8Array(4096);
+async function readSome(connection: Connection, most = 4096): Promise<Uint8Array | undefined> {
+  const buffer = new Uint8Array(most);
   const count = await connection.read(buffer);
   return count === null ? undefined : buffer.subarray(0, count);
 }

@@ -2,6 +2,7 @@
 
 import type { Observed } from "../observe/observed.ts";
 import type { ShellFact } from "../observe/shell_fact.ts";
+import type { Binaries } from "../runtime/binaries.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Control } from "../runtime/control.ts";
 import type { Identify, Identity } from "./client_identity.ts";
@@ -17,6 +18,7 @@ export interface ApiContext {
   readonly control: Control;
   readonly configuration: Configuration;
   readonly observed: Observed;
+  readonly binaries: Binaries;
   readonly limits: RouteLimits;
   readonly tell: (fact: ShellFact) => void;
 }

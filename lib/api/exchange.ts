@@ -9,6 +9,8 @@ export interface Question {
   readonly headers?: Readonly<Record<string, string>>;
   /** JSON. */
   readonly body?: string;
+  /** Bytes instead, sent as they come; an answer that comes before their end ends them. Without `bytes`, in chunks. */
+  readonly stream?: { readonly pieces: AsyncIterable<Uint8Array>; readonly bytes?: number };
   /** For the head of the answer to come; absent: as long as it takes. */
   readonly boundMs?: number;
 }
@@ -36,13 +38,19 @@ export async function ask(socket: string, question: Question): Promise<Incoming 
   }
   const { boundMs } = question;
   let late = false;
-  const timer = boundMs === undefined ? undefined : setTimeout(() => {
-    late = true;
-    close(connection);
-  }, boundMs);
+  const bound = () =>
+    boundMs === undefined ? undefined : setTimeout(() => {
+      late = true;
+      close(connection);
+    }, boundMs);
+  let timer = question.stream === undefined ? bound() : undefined;
   try {
     await writeAll(connection, requestBytes(question));
-    return await readHead(connection);
+    if (question.stream === undefined) return await readHead(connection);
+    const head = readHead(connection);
+    await sendStream(connection, question.stream, head);
+    timer = bound();
+    return await head;
   } catch (error) {
     close(connection);
     if (late) return { why: `the supervisor at ${socket} has not answered within ${boundMs! / 1000} s` };
@@ -52,11 +60,42 @@ export async function ask(socket: string, question: Question): Promise<Incoming 
   }
 }
 
-/** HTTP/1.0: the answer comes in one piece, ended by the connection. */
-function requestBytes({ method, target, headers = {}, body = "" }: Question): Uint8Array {
-  const lines = [`${method} ${target} HTTP/1.0`, "host: epochd"];
+/** What the source says of its own failure is not the connection's: it ends the request, and is told as it is. */
+async function sendStream(
+  connection: Deno.Conn,
+  { pieces, bytes }: NonNullable<Question["stream"]>,
+  head: Promise<unknown>,
+): Promise<void> {
+  let answered = false;
+  const done = () => void (answered = true);
+  head.then(done, done);
   const encoder = new TextEncoder();
-  if (method !== "GET") lines.push(`content-length: ${encoder.encode(body).length}`);
+  for await (const piece of pieces) {
+    if (answered) break;
+    if (piece.length === 0) continue;
+    const framed = bytes === undefined
+      ? [encoder.encode(`${piece.length.toString(16)}\r\n`), piece, encoder.encode("\r\n")]
+      : [piece];
+    // Who is refused early gets an answer, which counts more than that he could not send.
+    try {
+      for (const part of framed) await writeAll(connection, part);
+    } catch {
+      return void await head;
+    }
+  }
+  if (!answered && bytes === undefined) await writeAll(connection, encoder.encode("0\r\n\r\n")).catch(() => {});
+  // Else both would wait for the other one's end.
+  if (answered) await connection.closeWrite().catch(() => {});
+}
+
+/** HTTP/1.0 but for chunks: the answer comes in one piece, ended by the connection. */
+function requestBytes({ method, target, headers = {}, body = "", stream }: Question): Uint8Array {
+  const isChunked = stream !== undefined && stream.bytes === undefined;
+  const lines = [`${method} ${target} HTTP/1.${isChunked ? 1 : 0}`, "host: epochd"];
+  const encoder = new TextEncoder();
+  if (isChunked) lines.push("transfer-encoding: chunked");
+  else if (stream !== undefined) lines.push(`content-length: ${stream.bytes}`);
+  else if (method !== "GET") lines.push(`content-length: ${encoder.encode(body).length}`);
   if (body !== "") lines.push("content-type: application/json");
   for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
   return encoder.encode(`${lines.join("\r\n")}\r\n\r\n${body}`);

@@ -45,7 +45,9 @@ function jsonSchema(schema: z.ZodType): Json {
   return json;
 }
 
-function describeOperation({ id, summary, role, query = {}, headers = [], path, body, answers }: Operation): Json {
+function describeOperation(
+  { id, summary, role, query = {}, headers = [], path, body, stream, answers }: Operation,
+): Json {
   const parameters = [
     ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
       name,
@@ -53,11 +55,13 @@ function describeOperation({ id, summary, role, query = {}, headers = [], path, 
       required: true,
       schema: { type: "string", minLength: 1 },
     })),
-    ...Object.entries(query).map(([name, { description, choices, default: value }]) => ({
+    ...Object.entries(query).map(([name, parameter]) => ({
       name,
       in: "query",
-      description,
-      schema: { type: "string", enum: choices, default: value },
+      description: parameter.description,
+      schema: "choices" in parameter
+        ? { type: "string", enum: parameter.choices, default: parameter.default }
+        : { type: "string", pattern: parameter.pattern },
     })),
     ...headers.map((name) => ({ name, in: "header", ...headerOf[name] })),
   ];
@@ -75,6 +79,7 @@ function describeOperation({ id, summary, role, query = {}, headers = [], path, 
         content: Object.fromEntries(body.types.map((type) => [type, { schema: reference(body.schema) }])),
       },
     }),
+    ...(stream === undefined ? {} : { requestBody: { required: true, content: { [stream.type]: {} } } }),
     responses: Object.fromEntries(responses),
   };
 }
@@ -98,6 +103,10 @@ const always: Readonly<Record<number, Answer>> = {
 };
 
 const headerOf: Readonly<Record<NonNullable<Operation["headers"]>[number], Json>> = {
+  "epochd-signature": {
+    description: "the minisign signature file, in base64; needed where binary_public_keys has a key",
+    schema: { type: "string", maxLength: 8192 },
+  },
   "if-match": {
     description: "ETags; the request counts only where one of them is what runs",
     schema: { type: "string" },

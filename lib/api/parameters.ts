@@ -3,7 +3,7 @@
 import type { Operation } from "./operation.ts";
 import { problemResponse } from "./problem_json.ts";
 
-/** Every parameter of the operation, with its default. */
+/** Every parameter of the operation, with its default; empty where it has none. */
 export type Query = Readonly<Record<string, string>>;
 
 export function readQuery(operation: Operation, request: Request): Query | Response {
@@ -15,12 +15,20 @@ export function readQuery(operation: Operation, request: Request): Query | Respo
       return bad(`unknown parameter ${name}: expected ${names === "" ? "none" : names}`);
     }
     if (given.has(name)) return bad(`${name} stands there twice`);
-    const { choices } = known[name]!;
-    if (!choices.includes(value)) return bad(`${name}=${value}: expected ${choices.join(", ")}`);
+    const parameter = known[name]!;
+    if ("choices" in parameter) {
+      const { choices } = parameter;
+      if (!choices.includes(value)) return bad(`${name}=${value}: expected ${choices.join(", ")}`);
+    } else if (!new RegExp(parameter.pattern).test(value)) {
+      return bad(`${name}=${value}: expected ${parameter.expected}`);
+    }
     given.set(name, value);
   }
   return Object.fromEntries(
-    Object.entries(known).map(([name, { default: value }]) => [name, given.get(name) ?? value]),
+    Object.entries(known).map(([name, parameter]) => [
+      name,
+      given.get(name) ?? ("choices" in parameter ? parameter.default : ""),
+    ]),
   );
 }
 
@@ -30,6 +38,8 @@ export async function readBody(
   request: Request,
 ): Promise<{ readonly value: unknown } | Response> {
   const { body } = operation;
+  // Its handler takes it as it comes.
+  if (operation.stream !== undefined) return { value: undefined };
   const text = await request.text();
   if (body === undefined || (text === "" && !body.required)) return { value: undefined };
   const type = (request.headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();

@@ -37,14 +37,17 @@ ${fields}
 }
 
 function describeOperation(
-  { method, path, summary, role, query = {}, headers = [], body, answers }: Operation,
+  { method, path, summary, role, query = {}, headers = [], body, stream, answers }: Operation,
 ): string {
   const parameters = [
-    ...Object.entries(query).map((
-      [name, { choices, default: value, description }],
-    ) => [`?${name}=${choices.join("|")}`, `${description} (default ${value})`]),
+    ...Object.entries(query).map(([name, parameter]) =>
+      "choices" in parameter
+        ? [`?${name}=${parameter.choices.join("|")}`, `${parameter.description} (default ${parameter.default})`]
+        : [`?${name}=`, `${parameter.description} (${parameter.expected})`]
+    ),
     ...headers.map((name) => [name, "header"]),
     ...(body === undefined ? [] : [["body", `${body.schema}: ${body.types.join(" or ")}`]]),
+    ...(stream === undefined ? [] : [["body", `${stream.type}, of any length`]]),
     ...Object.entries(answers).map(([status, { description }]) => [status, description]),
   ];
   const table = parameters.map(([name, text]) =>

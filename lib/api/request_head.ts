@@ -6,8 +6,13 @@ export interface RequestHead {
   readonly target: string;
   readonly headers: Headers;
   readonly bodyBytes: number;
+  /** In chunks, whose sum nobody says before: only where a body is streamed. */
+  readonly isChunked: boolean;
   readonly expectsContinue: boolean;
 }
+
+/** Whether the body of this request is taken in as it comes, instead of whole and small. */
+export type IsStreamed = (method: string, target: string) => boolean;
 
 /** What is wrong with a request, as an HTTP status. */
 export interface BadRequest {
@@ -27,7 +32,11 @@ export function headEnd(bytes: Uint8Array): number {
   return -1;
 }
 
-export function parseHead(bytes: Uint8Array, mostBodyBytes: number): RequestHead | BadRequest {
+export function parseHead(
+  bytes: Uint8Array,
+  mostBodyBytes: number,
+  isStreamed: IsStreamed = () => false,
+): RequestHead | BadRequest {
   const [first, ...lines] = decoder.decode(bytes).replace(/\r\n\r\n$/, "").split("\r\n");
   const [, method, target, major, minor] = requestLine.exec(first!) ?? [];
   if (method === undefined || target === undefined) return { status: 400, detail: "this is no HTTP request line" };
@@ -39,15 +48,18 @@ export function parseHead(bytes: Uint8Array, mostBodyBytes: number): RequestHead
     headers.append(name, value);
   }
   // Bodies are small and their length is known: what else there is makes room for smuggling, not for clients.
-  if (headers.has("transfer-encoding")) {
+  const encoding = headers.get("transfer-encoding");
+  const streams = isStreamed(method, target);
+  if (encoding !== null && (!streams || encoding.toLowerCase() !== "chunked" || headers.has("content-length"))) {
     return { status: 411, detail: "expected Content-Length, not Transfer-Encoding" };
   }
   const length = headers.get("content-length") ?? "0";
   if (!/^\d{1,15}$/.test(length)) return { status: 400, detail: "expected one Content-Length, a whole number" };
-  if (Number(length) > mostBodyBytes) {
+  if (Number(length) > mostBodyBytes && !streams) {
     return { status: 413, detail: `expected a body of at most ${mostBodyBytes} bytes` };
   }
   const expect = headers.get("expect")?.toLowerCase();
   if (expect !== undefined && expect !== "100-continue") return { status: 417, detail: "expected no such expectation" };
-  return { method, target, headers, bodyBytes: Number(length), expectsContinue: expect !== undefined };
+  const isChunked = encoding !== null;
+  return { method, target, headers, bodyBytes: Number(length), isChunked, expectsContinue: expect !== undefined };
 }

@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import { mayDo } from "../config/client_role.ts";
+import { binaryHandlers } from "./binary_routes.ts";
 import { configHandlers } from "./config_routes.ts";
 import type { ApiContext, Env, Handle } from "./context.ts";
 import { documentHandlers } from "./document_routes.ts";
@@ -24,6 +25,7 @@ export function routes(context: ApiContext, onBug: (error: Error) => void): Hono
   const handlers: Readonly<Record<string, Handle>> = {
     ...serviceHandlers(context),
     ...configHandlers(context),
+    ...binaryHandlers(context),
     ...documentHandlers(),
     ...observedHandlers(context),
   };

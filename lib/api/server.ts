@@ -3,11 +3,13 @@
 import type { RunConfig } from "../config/run_config.ts";
 import type { Log } from "../observe/log.ts";
 import type { Observed } from "../observe/observed.ts";
+import type { Binaries } from "../runtime/binaries.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Control } from "../runtime/control.ts";
 import { type Identify, socketClient } from "./client_identity.ts";
 import type { Handler } from "./connection.ts";
 import { Gate, type GateLimits } from "./gate.ts";
+import { isStreamed } from "./operation.ts";
 import { type RouteLimits, routeLimits } from "./route_limits.ts";
 import { routes } from "./routes.ts";
 import { listenOnSocket } from "./unix_listener.ts";
@@ -20,6 +22,8 @@ const defaultLimits: ApiLimits = {
   headBytes: 16_384,
   bodyBytes: 262_144,
   requestMs: 5_000,
+  stallMs: 30_000,
+  isStreamed,
   writeMs: 10_000,
 };
 
@@ -29,6 +33,7 @@ export interface ApiOptions {
   readonly control: Control;
   readonly configuration: Configuration;
   readonly observed: Observed;
+  readonly binaries: Binaries;
   readonly log: Pick<Log, "shell">;
   readonly limits?: Partial<ApiLimits>;
   /** Once it resolves, the link may be taken from a living supervisor, one time; else it waits for that one's end. */
@@ -44,11 +49,11 @@ export interface RunningApi {
 
 /** Where it can't listen, that is told and nothing more: the API is no reason to keep Envoy from serving. */
 export async function startApi(
-  { path, control, configuration, observed, log, limits: some, turn }: ApiOptions,
+  { path, control, configuration, observed, binaries, log, limits: some, turn }: ApiOptions,
 ): Promise<RunningApi> {
   const limits = { ...defaultLimits, ...some };
   const tell: Log["shell"] = (fact) => log.shell(fact);
-  const app = routes({ control, configuration, observed, limits, tell }, (error) => {
+  const app = routes({ control, configuration, observed, binaries, limits, tell }, (error) => {
     tell({ kind: "bug", problem: `API: ${error.stack ?? error.message}` });
   });
   const handlerFor = (identify: Identify): Handler => (request, gone) => app.fetch(request, { gone, identify });

@@ -9,6 +9,7 @@ import { EnvoyChecks } from "../adapters/envoy_checks.ts";
 import { EnvoyPreflight } from "../adapters/preflight.ts";
 import { fingerprint } from "../adapters/fingerprint.ts";
 import { EnvoyProcesses } from "../adapters/process.ts";
+import { BinarySlots } from "../adapters/slots.ts";
 import { SharedPodState } from "../adapters/pod_state.ts";
 import { readHotRestartSockets } from "../adapters/hot_restart_sockets.ts";
 import { FileReadyMarker } from "../adapters/ready_marker.ts";
@@ -25,6 +26,10 @@ import type { Preflight, WatchedContent } from "../runtime/ports.ts";
 export interface Assembled {
   readonly ports: ServicePorts;
   readonly marker: FileReadyMarker | undefined;
+  /** Absent without `slots_dir`. */
+  readonly slots: BinarySlots | undefined;
+  /** A preflight by the settings of now, of this executable instead of theirs. */
+  preflightOf(executable: string): Preflight;
   /** A watch by the settings of now. */
   watchOf(subject: Subject): WatchedContent;
   /** A preflight by settings that are only asked about. */
@@ -58,7 +63,12 @@ export function assemble(
   const segment = new SharedMemory(config.baseId);
   const snapshots = new Snapshots(config.stateDir);
   const checks = new EnvoyChecks();
-  const generation = (by: ServiceConfig): Generation => {
+  const slots = config.slotsDir === undefined ? undefined : new BinarySlots(config.slotsDir, () => ({
+    publicKeys: config.binaryPublicKeys,
+    maxBytes: config.binaryMaxBytes,
+    installed: config.envoyPath,
+  }));
+  const generation = (by: ServiceConfig, executable?: string): Generation => {
     const flags = (): EpochFlags => ({
       baseId: by.baseId,
       concurrency: concurrency(),
@@ -67,7 +77,8 @@ export function assemble(
       userArgs: by.envoyArgs,
     });
     const preflight = new EnvoyPreflight({
-      envoyPath: by.envoyPath,
+      envoyPath: executable ?? by.envoyPath,
+      ...(slots === undefined || executable !== undefined ? {} : { executable: () => slots.executable(by.envoyPath) }),
       bootstrapPath: by.envoyConfig,
       flags,
       ...(by.adminAddress === undefined ? {} : { adminAddress: by.adminAddress }),
@@ -125,7 +136,14 @@ export function assemble(
   return {
     ports: { processes, admin, preflight, segment, marker, pods, adopt },
     marker,
-    watchOf: (subject) => new ContentWatch({ pollMs: config.pollMs, ...(subject === "binary" ? { binaries } : {}) }),
+    slots,
+    preflightOf: (executable) => generation(config, executable).preflight,
+    watchOf: (subject) =>
+      new ContentWatch({
+        pollMs: config.pollMs,
+        ...(subject === "binary" ? { binaries } : {}),
+        ...(subject === "binary" && slots !== undefined ? { fallback: config.envoyPath } : {}),
+      }),
     preflightBy: (asked) => generation(asked).preflight,
     use(next) {
       config = next;

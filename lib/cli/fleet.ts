@@ -14,6 +14,7 @@ import { Rehearsal } from "../runtime/rehearsal.ts";
 import type { Service } from "../runtime/service.ts";
 import type { Supervisor } from "../runtime/supervisor.ts";
 import { assemble, type Assembled, type Self } from "./assemble.ts";
+import { ServiceBinaries } from "./binaries.ts";
 
 interface Wired {
   config: ServiceConfig;
@@ -26,8 +27,11 @@ const subjects: readonly Subject[] = ["bootstrap", "binary"];
 
 export class WiredFleet implements Fleet {
   readonly #wired = new Map<string, Wired>();
+  readonly binaries: ServiceBinaries;
 
-  constructor(readonly supervisor: Supervisor, readonly log: Log, readonly self: Self) {}
+  constructor(readonly supervisor: Supervisor, readonly log: Log, readonly self: Self) {
+    this.binaries = new ServiceBinaries(supervisor, (fact) => log.shell(fact));
+  }
 
   /** Before the supervisor runs: resolves to the problem where a directory or a marker can't be used. */
   async prepare(name: string, config: ServiceConfig): Promise<string | undefined> {
@@ -37,8 +41,13 @@ export class WiredFleet implements Fleet {
       this.log.shell({ kind: "stale_marker_removed", path: marker.path });
     });
     if (problem !== undefined) return problem;
+    const slots = await assembled.slots?.prepare();
+    if (slots !== undefined && "problem" in slots) return slots.problem;
+    for (const what of slots?.mended ?? []) this.log.shell({ kind: "slots_mended", service: name, what });
     const service = this.supervisor.add({ name, ports: assembled.ports, settings: toSettings(config) });
-    this.#wired.set(name, { config, service, assembled, watches: new Map() });
+    const wired: Wired = { config, service, assembled, watches: new Map() };
+    this.#wired.set(name, wired);
+    this.binaries.add(name, { service, assembled, trialMs: () => toSettings(wired.config).binaryTrialMs });
     return undefined;
   }
 
@@ -52,7 +61,7 @@ export class WiredFleet implements Fleet {
     const all = [...this.#wired.values()];
     for (const wired of all) unwatch(wired);
     // A marker's removal may still be on its way; what is asked now comes after it.
-    await Promise.all(all.map(({ assembled }) => assembled.marker?.remove()));
+    await Promise.all([...all.map(({ assembled }) => assembled.marker?.remove()), this.binaries.close()]);
   }
 
   stateOf(name: string) {
@@ -104,7 +113,8 @@ export class WiredFleet implements Fleet {
     wired.service.apply(toSettings(config));
     for (const subject of subjects) {
       const isSame = before.pollMs === config.pollMs &&
-        JSON.stringify(watched(before, subject)) === JSON.stringify(watched(config, subject));
+        (subject === "bootstrap" || before.envoyPath === config.envoyPath) &&
+        watched(before, wired.assembled, subject) === watched(config, wired.assembled, subject);
       if (isSame) continue;
       const close = wired.watches.get(subject);
       if (close !== undefined) {
@@ -132,7 +142,7 @@ export class WiredFleet implements Fleet {
     if (wired === undefined) return;
     this.#wired.delete(name);
     unwatch(wired);
-    void wired.service.ended.then(() => wired.assembled.marker?.remove());
+    void wired.service.ended.then(() => Promise.all([wired.assembled.marker?.remove(), this.binaries.remove(name)]));
     this.supervisor.remove(name);
   }
 
@@ -153,13 +163,13 @@ export class WiredFleet implements Fleet {
 }
 
 /** The path that is watched; undefined where none is. */
-function watched(config: ServiceConfig, subject: Subject): string | undefined {
+function watched(config: ServiceConfig, { slots }: Assembled, subject: Subject): string | undefined {
   if (subject === "bootstrap") return config.watchConfig ? config.envoyConfig : undefined;
-  return config.watchBinary ? config.envoyPath : undefined;
+  return config.watchBinary ? slots?.currentPath ?? config.envoyPath : undefined;
 }
 
 function watchSubject({ config, service, assembled, watches }: Wired, subject: Subject): void {
-  const path = watched(config, subject);
+  const path = watched(config, assembled, subject);
   if (path === undefined) return;
   const rehearsal = new Rehearsal(assembled.ports.preflight, () => service.newest?.plan.key);
   const { close } = assembled.watchOf(subject).watch(

@@ -3,6 +3,7 @@
 import { Command, CommanderError, Option } from "commander";
 import { runtime, version } from "../observe/version.ts";
 import { apiSocketOption, socketOf } from "./api_socket_option.ts";
+import { addBinaryCommands } from "./binary_commands.ts";
 import { toUntil } from "./change_options.ts";
 import { exitCode } from "./exit_code.ts";
 import type { InstallOptions } from "./install_command.ts";
@@ -91,12 +92,16 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
     });
 
   const reload = program.command("reload").description("read epochd.yaml again, and a new epoch for every service");
-  const rollback = program.command("rollback").description("go back to an earlier configuration");
+  const rollback = program.command("rollback").description(
+    "go back to an earlier configuration, or with --binary to an earlier executable",
+  );
   if (wants("reload") || wants("rollback")) {
     const { addReloadOptions, addRollbackOptions } = await import("./reload_command.ts");
     addReloadOptions(reload, terminal, end);
     addRollbackOptions(rollback, terminal, end);
   }
+
+  addBinaryCommands(program, terminal, end);
 
   const config = program.command("config").description("show, change, compare and check the configuration");
   if (wants("config")) (await import("./config_commands.ts")).addConfigCommands(config, terminal, end);

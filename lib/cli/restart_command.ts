@@ -46,9 +46,10 @@ export async function restartCommand(options: RestartOptions, terminal: Terminal
   }
 }
 
-async function chooseService(
+/** The one that was named, or the only one there is. */
+export async function chooseService(
   client: Client,
-  options: RestartOptions,
+  options: { readonly service?: string; readonly json: boolean },
   terminal: Terminal,
 ): Promise<{ readonly service: string } | number> {
   if (options.service !== undefined) return { service: options.service };
@@ -102,12 +103,32 @@ async function askAndFollow(
 ): Promise<number> {
   const answer = await client.restart(service, { wait: "accepted", force: options.force, drained: options.drained });
   if (answer.kind !== "ok") return reportFailure(answer, terminal, options.json);
-  const { request } = answer.value;
+  return await seeThrough(service, answer.value.request, wait, { ...options, events }, terminal);
+}
+
+export interface SeeThrough {
+  readonly socket: string;
+  readonly json: boolean;
+  readonly events: EventStream;
+  /** Without a handoff: nobody is left that drains. */
+  readonly drained?: boolean;
+  /** What programs are told besides. */
+  readonly also?: Readonly<Record<string, unknown>>;
+}
+
+/** Shows a request's steps as they happen, and its outcome; resolves to the exit code. */
+export async function seeThrough(
+  service: string,
+  request: string,
+  wait: "live" | "drained",
+  options: SeeThrough,
+  terminal: Terminal,
+): Promise<number> {
   const outcomeOf = followRequest(service, request, wait);
   const phaseOf = followPhases(service, request);
   const progress = options.json ? undefined : openProgress(terminal);
   let outcome: Outcome | undefined;
-  for await (const record of events.records) {
+  for await (const record of options.events.records) {
     const phase = phaseOf(record);
     if (phase !== undefined) progress?.step(phase.done, phase.next);
     outcome = outcomeOf(record);
@@ -121,7 +142,7 @@ function report(
   service: string,
   request: string,
   outcome: Outcome | undefined,
-  options: RestartOptions,
+  options: SeeThrough,
   terminal: Terminal,
 ): number {
   const paint = painter(terminal.colour);
@@ -132,15 +153,18 @@ function report(
   if (outcome.kind === "refused") {
     const { name, detail } = outcome.refusal;
     if (options.json) {
-      terminal.out(`${JSON.stringify({ service, request, outcome: "refused", refusal: name, detail })}\n`);
+      terminal.out(
+        `${JSON.stringify({ service, request, ...options.also, outcome: "refused", refusal: name, detail })}\n`,
+      );
     }
     terminal.err(`${paint("red", "refused")} (${name}): ${oneLine(detail)}\n`);
     return exitCode.refused;
   }
   const { kind, ...values } = outcome;
-  if (options.json) terminal.out(`${JSON.stringify({ service, request, outcome: kind, ...values })}\n`);
-  else if (outcome.kind === "live") {
-    const before = `epoch ${outcome.from} ${options.drained ? "has ended before it" : "drains"}`;
+  if (options.json) {
+    terminal.out(`${JSON.stringify({ service, request, ...options.also, outcome: kind, ...values })}\n`);
+  } else if (outcome.kind === "live") {
+    const before = `epoch ${outcome.from} ${options.drained === true ? "has ended before it" : "drains"}`;
     const what = `epoch ${outcome.to} is LIVE after ${showMs(outcome.tookMs)}, ${before}`;
     terminal.out(`${paint("green", "done")}: ${what}\n`);
   } else if (outcome.kind === "drained") {

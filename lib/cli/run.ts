@@ -12,6 +12,7 @@ import { lineOptions, type Log, openLog } from "../observe/log.ts";
 import { otelSettings } from "../observe/otel_settings.ts";
 import { Observatory } from "../observe/observatory.ts";
 import { runtime, version } from "../observe/version.ts";
+import type { Binaries } from "../runtime/binaries.ts";
 import { Configuration } from "../runtime/configuration.ts";
 import { Supervisor } from "../runtime/supervisor.ts";
 import { watchConfig } from "./config_watch.ts";
@@ -105,7 +106,7 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     const close = config.configPath === undefined
       ? undefined
       : watchConfig(config.configPath, configuration, (fact) => log.shell(fact), bug);
-    const api = await serveApi(supervisor, configuration, observatory, log, turn);
+    const api = await serveApi(supervisor, configuration, observatory, fleet.binaries, log, turn);
     useApi = (next) => api?.use(next);
     await configuration.begin();
     return { close: () => close?.(), api };
@@ -172,13 +173,14 @@ async function serveApi(
   supervisor: Supervisor,
   configuration: Configuration,
   observed: Observatory,
+  binaries: Binaries,
   log: Log,
   turn: Promise<void> | undefined,
 ): Promise<RunningApi | undefined> {
   const { apiSocket: path } = configuration.running.config;
   try {
     const { startApi } = await import("../api/server.ts");
-    return await startApi({ path, control: supervisor, configuration, observed, log, ...(turn && { turn }) });
+    return await startApi({ path, control: supervisor, configuration, observed, binaries, log, ...(turn && { turn }) });
   } catch (error) {
     // Serving matters more than being asked: without its API epochd still obeys signals and files.
     log.shell({ kind: "api_failed", path, problem: error instanceof Error ? error.message : String(error) });

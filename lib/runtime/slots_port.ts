@@ -43,7 +43,8 @@ export interface Slots {
   release(): void;
   links(): Promise<SlotLinkTargets>;
   switchTo(digest: string | undefined): Promise<SlotTrial | Refusal>;
-  goBack(trial: SlotTrial): Promise<string | undefined>;
+  /** False: `current` was moved by somebody else meanwhile, and stays. A text: the problem. */
+  goBack(trial: SlotTrial): Promise<boolean | string>;
   /** The trial is over, the links stay. */
   accept(): Promise<string | undefined>;
   /** `current` names what runs. */

@@ -71,7 +71,7 @@ Deno.test("slots: previous is what current was, and going back restores both", a
   const trial = await slots.switchTo(two);
   deepStrictEqual(await slots.links(), { current: two, previous: one });
   ok("before" in trial);
-  strictEqual(await slots.goBack(trial), undefined);
+  strictEqual(await slots.goBack(trial), true);
   deepStrictEqual(await slots.links(), { current: one });
   const installed = await slots.switchTo(undefined);
   deepStrictEqual(await slots.links(), { previous: one });
@@ -90,7 +90,7 @@ Deno.test("slots: what somebody else put in place meanwhile is left alone by goi
   Deno.removeSync(directory.at("slots/envoy/current"));
   Deno.symlinkSync(three, directory.at("slots/envoy/current"));
   ok("before" in trial);
-  await slots.goBack(trial);
+  strictEqual(await slots.goBack(trial), false);
   strictEqual((await slots.links()).current, three);
 });
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { binaryHandlers } from "../../../lib/api/binary_routes.ts";
 import { configHandlers } from "../../../lib/api/config_routes.ts";
 import type { ApiContext } from "../../../lib/api/context.ts";
 import { documentHandlers } from "../../../lib/api/document_routes.ts";
@@ -17,6 +18,7 @@ Deno.test("every operation has a handler, an id of its own and answers, and no h
   const handlers = {
     ...serviceHandlers(context),
     ...configHandlers(context),
+    ...binaryHandlers(context),
     ...documentHandlers(),
     ...observedHandlers(context),
   };

@@ -5,6 +5,7 @@ import { configScene } from "../runtime/config_scene.ts";
 import { tempDir } from "../../support/tempdir.ts";
 import { until, within } from "../../support/until.ts";
 import { FakeControl } from "./fake_control.ts";
+import { FakeBinaries } from "./fake_binaries.ts";
 import { FakeObserved } from "./fake_observed.ts";
 import { request, sendRaw, serve } from "./serving.ts";
 
@@ -46,6 +47,7 @@ Deno.test("server removes its own socket at its end and nothing that became anot
     path: first.path,
     control: new FakeControl(),
     observed: new FakeObserved(),
+    binaries: new FakeBinaries(),
     configuration: first.scene.configuration,
     log: { shell: (fact) => void told.push(fact) },
   });
@@ -75,8 +77,9 @@ Deno.test("server says why it can't listen, and does not throw", async () => {
     const told: ShellFact[] = [];
     const log = { shell: (fact: ShellFact) => void told.push(fact) };
     const { configuration } = scene;
-    await (await startApi({ path, control: new FakeControl(), observed: new FakeObserved(), configuration, log }))
-      .close();
+    const observed = new FakeObserved();
+    const binaries = new FakeBinaries();
+    await (await startApi({ path, control: new FakeControl(), observed, binaries, configuration, log })).close();
     assert.equal(told.length, 1);
     assert.ok(told[0]?.kind === "api_failed" && why.test(told[0].problem), JSON.stringify(told));
   }
@@ -97,6 +100,7 @@ Deno.test("server cleans what a killed supervisor left, and says so", async () =
     path: dir.at("api.sock"),
     control: new FakeControl(),
     observed: new FakeObserved(),
+    binaries: new FakeBinaries(),
     configuration: scene.configuration,
     log: { shell: (fact) => void told.push(fact) },
   });

@@ -4,6 +4,7 @@ import { type ApiLimits, startApi } from "../../../lib/api/server.ts";
 import type { ShellFact } from "../../../lib/observe/shell_fact.ts";
 import { tempDir } from "../../support/tempdir.ts";
 import { type ConfigScene, configScene, type ConfigSceneOptions } from "../runtime/config_scene.ts";
+import { FakeBinaries } from "./fake_binaries.ts";
 import { FakeObserved } from "./fake_observed.ts";
 import { FakeControl } from "./fake_control.ts";
 
@@ -15,6 +16,7 @@ export interface Serving extends AsyncDisposable {
   readonly scene: ConfigScene;
   readonly told: readonly ShellFact[];
   readonly observed: FakeObserved;
+  readonly binaries: FakeBinaries;
   close(): Promise<void>;
 }
 
@@ -31,7 +33,8 @@ export async function serve(
   const told: ShellFact[] = [];
   const observed = new FakeObserved();
   const log = { shell: (fact: ShellFact) => void told.push(fact) };
-  const api = await startApi({ path, control, configuration, observed, limits, log });
+  const binaries = new FakeBinaries();
+  const api = await startApi({ path, control, configuration, observed, binaries, limits, log });
   if (told.some(({ kind }) => kind === "api_failed")) throw new Error(`no API: ${JSON.stringify(told)}`);
   let closed: Promise<void> | undefined;
   const close = () => closed ??= api.close();
@@ -42,6 +45,7 @@ export async function serve(
     scene,
     told,
     observed,
+    binaries,
     close,
     async [Symbol.asyncDispose]() {
       await close();

@@ -247,7 +247,10 @@ Deno.test("load refuses a file that is absent, a directory, no YAML, no mapping,
     `--config ${dir.path}: is a directory, expected a file`,
   ]);
   const broken = dir.write("broken.yaml", "services: {a: [}\n");
-  assert.match((await problems({ config: broken }))[0] ?? "", /broken\.yaml: .* at line 1, column \d+ \(the first of 2 faults\)$/);
+  assert.match(
+    (await problems({ config: broken }))[0] ?? "",
+    /broken\.yaml: .* at line 1, column \d+ \(the first of 2 faults\)$/,
+  );
   const twice = dir.write("twice.yaml", "log: {}\nlog: {}\n");
   assert.match((await problems({ config: twice }))[0] ?? "", /twice\.yaml: Map keys must be unique at line 2/);
   const list = dir.write("list.yaml", "- a\n");
