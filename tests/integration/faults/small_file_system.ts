@@ -9,10 +9,10 @@ export interface SmallFileSystem {
   empty(): void;
 }
 
-/** Undefined where this user may not mount. */
-export function smallFileSystem(stage: Stage): SmallFileSystem | undefined {
+/** Undefined where this user may not mount. `size` as mount(8) takes it. */
+export function smallFileSystem(stage: Pick<Stage, "use">, size = "64k"): SmallFileSystem | undefined {
   const { path } = stage.use(tempDir());
-  if (!run("mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", path)) return undefined;
+  if (!run("mount", "-t", "tmpfs", "-o", `size=${size},mode=0700`, "tmpfs", path)) return undefined;
   stage.use({ [Symbol.dispose]: () => void run("umount", "--lazy", path) });
   const ballast = `${path}/ballast`;
   return {
