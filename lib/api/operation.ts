@@ -1,120 +1,29 @@
 // Owns: every operation of the API, once: routing, who may, checked parameters and OpenAPI come from this table.
 // Must not: answer, or import a library.
 
-import type { Role } from "../config/client_role.ts";
+import { binaryOperations } from "./binary_operations.ts";
+import {
+  badParameter,
+  changed,
+  closing,
+  dryRun,
+  force,
+  json,
+  jsonBody,
+  mergeBody,
+  type Operation,
+  persist,
+  problem,
+  refusedByState,
+  unchangedSince,
+  unknownService,
+  wait,
+  waitOver,
+  yesNo,
+} from "./operation_parts.ts";
 
-export type Parameter = {
-  readonly description: string;
-  readonly choices: readonly string[];
-  readonly default: string;
-} | {
-  readonly description: string;
-  /** A whole match. */
-  readonly pattern: string;
-  /** The pattern for people. */
-  readonly expected: string;
-};
-
-/** Names of schemas in schemas.ts. */
-export type SchemaName =
-  | "Binaries"
-  | "Change"
-  | "Config"
-  | "Epochs"
-  | "Event"
-  | "History"
-  | "MergePatch"
-  | "Problem"
-  | "Restarted"
-  | "Rollback"
-  | "Service"
-  | "Services"
-  | "Status"
-  | "Switched";
-
-export interface Answer {
-  readonly description: string;
-  /** Absent: text or HTML, or a schema that is said elsewhere. */
-  readonly schema?: SchemaName;
-  readonly type?: string;
-}
-
-export interface Operation {
-  readonly id: string;
-  readonly method: "GET" | "POST" | "PUT" | "PATCH";
-  /** `{name}` is the only kind of variable. */
-  readonly path: string;
-  readonly summary: string;
-  /** `none`: whoever asks. */
-  readonly role: Role | "none";
-  readonly query?: Readonly<Record<string, Parameter>>;
-  /** What else it reads of the request. */
-  readonly headers?: readonly (
-    | "epochd-signature"
-    | "if-match"
-    | "if-none-match"
-    | "idempotency-key"
-    | "last-event-id"
-  )[];
-  readonly body?: { readonly schema: SchemaName; readonly types: readonly string[]; readonly required: boolean };
-  /** Instead of `body`: bytes of any length, taken in as they come. */
-  readonly stream?: { readonly type: string };
-  readonly answers: Readonly<Record<number, Answer>>;
-}
-
-const json = (description: string, schema: SchemaName): Answer => ({ description, schema, type: "application/json" });
-export const problemType = "application/problem+json";
-const problem = (description: string): Answer => ({ description, schema: "Problem", type: problemType });
-
-const yesNo = (description: string, value: "true" | "false"): Parameter => {
-  return { description, choices: ["true", "false"], default: value };
-};
-const wait: Parameter = {
-  description:
-    "hold the answer: accepted, until the new epochs serve (live), or until the old ones have ended (drained)",
-  choices: ["accepted", "live", "drained"],
-  default: "accepted",
-};
-const force = yesNo("go on although a serving epoch's control plane is away", "false");
-const dryRun = yesNo("check everything, run preflight, and say what would happen", "false");
-const persist: Parameter = {
-  description: "write the change into epochd.yaml; default: as api.persist says",
-  choices: ["true", "false", "default"],
-  default: "default",
-};
-
-const badParameter = problem("a parameter, a header or the body is wrong");
-const unknownService = problem("there is no such service");
-const refusedByState = problem("the state says no; `type` names the refusal, and nothing was changed");
-const stale = problem("If-Match names another state than the one that runs");
-const invalid = problem("not a valid configuration; `problems` has one entry for each thing to mend");
-const waitOver = problem("no outcome in time; the request goes on");
-const closing = problem("the API closes, or has too much to do");
-const unchangedSince: Answer = { description: "what If-None-Match names is what there is" };
-const changed = {
-  200: json("taken, and done as far as it was waited for; or what would happen (dry_run)", "Change"),
-  202: json("taken; `request` names each new epoch that was asked for", "Change"),
-  400: badParameter,
-  409: refusedByState,
-  412: stale,
-  422: invalid,
-  503: closing,
-  504: waitOver,
-} as const;
-const jsonBody = ["application/json"];
-const mergeBody = ["application/merge-patch+json", "application/json"];
-
-const forceSwitch = yesNo("also where it runs already, and although a serving epoch's control plane is away", "false");
-const switched = {
-  200: json("the new epoch serves, or the old one has ended; or it runs already (unchanged)", "Switched"),
-  202: json("switched, and a hot restart is asked for", "Switched"),
-  400: badParameter,
-  404: problem("there is no such service, or no such executable"),
-  409: refusedByState,
-  412: stale,
-  503: closing,
-  504: waitOver,
-} as const;
+export { problemType } from "./operation_parts.ts";
+export type { Answer, Operation, Parameter, SchemaName } from "./operation_parts.ts";
 
 export const operations: readonly Operation[] = [
   {
@@ -160,64 +69,7 @@ export const operations: readonly Operation[] = [
       504: waitOver,
     },
   },
-  {
-    id: "binaries",
-    method: "GET",
-    path: "/v1/services/{name}/binaries",
-    summary: "The executables that were pushed, newest first, and which of them runs",
-    role: "read",
-    headers: ["if-none-match"],
-    answers: {
-      200: json("as they are now", "Binaries"),
-      304: unchangedSince,
-      404: unknownService,
-      409: problem("the service has no slots_dir"),
-    },
-  },
-  {
-    id: "push",
-    method: "PUT",
-    path: "/v1/services/{name}/binary",
-    summary:
-      "Another executable: taken in as it comes, checked (size, digest, signature, what a handoff asks), put in its slot, and hot restarted into",
-    role: "admin",
-    query: {
-      sha256: {
-        description: "what its digest must be; the same as what runs is answered without reading it",
-        pattern: "^[0-9a-f]{64}$",
-        expected: "64 hexadecimal digits in lower case",
-      },
-      size: { description: "how many bytes it must have", pattern: "^[1-9][0-9]{0,14}$", expected: "a whole number" },
-      wait,
-      force: forceSwitch,
-    },
-    headers: ["epochd-signature", "if-match"],
-    stream: { type: "application/octet-stream" },
-    answers: {
-      ...switched,
-      413: problem("it is larger than binary_max_bytes"),
-      422: problem("size, digest or signature are wrong"),
-      507: problem("the disk has no room for it"),
-    },
-  },
-  {
-    id: "rollbackBinary",
-    method: "POST",
-    path: "/v1/services/{name}/binary/rollback",
-    summary: "Back to an executable that is in its slot: the one before, or the one that `to` names",
-    role: "admin",
-    query: {
-      to: {
-        description: "the beginning of its digest, or `installed` for envoy_path",
-        pattern: "^([0-9a-f]{4,64}|installed)$",
-        expected: "4 to 64 hexadecimal digits in lower case, or installed",
-      },
-      wait,
-      force: forceSwitch,
-    },
-    headers: ["if-match"],
-    answers: switched,
-  },
+  ...binaryOperations,
   {
     id: "getConfig",
     method: "GET",
