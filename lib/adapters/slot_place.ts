@@ -24,7 +24,8 @@ export class SlotPlace {
   /** Holds slots and links. */
   readonly root: string;
 
-  constructor(directory: string, readonly uid = Deno.uid()) {
+  /** `inPod`: kubelet makes an emptyDir 0777; who may write there is whom the pod gives it to. */
+  constructor(directory: string, readonly uid = Deno.uid(), readonly inPod = isInPod()) {
     this.root = join(resolve(directory), "envoy");
   }
 
@@ -50,6 +51,7 @@ export class SlotPlace {
     const no = (why: string) => refusal("slots_unsafe", `use slots in ${this.root}: ${why}`);
     let parts = this.root.split("/").slice(1);
     let at = "/";
+    let device = -1;
     for (let links = 0; parts.length > 0;) {
       const [part = "", ...rest] = parts;
       const here = join(at, part);
@@ -65,12 +67,15 @@ export class SlotPlace {
             ...rest,
           ];
           at = "/";
+          device = -1;
           continue;
         }
         if (!info.isDirectory) return no(`${here} is not a directory`);
         const mode = info.mode ?? 0;
         // In a directory such as /tmp nobody can replace what belongs to somebody else.
-        const isGuarded = !isLast && (mode & STICKY) !== 0;
+        const isVolume = this.inPod && device !== -1 && info.dev !== device;
+        const isGuarded = !isLast && ((mode & STICKY) !== 0 || isVolume);
+        device = info.dev;
         if ((mode & WRITABLE_BY_OTHERS) !== 0 && !isGuarded) return no(`${here} ${modeProblem(mode)}`);
       } catch (error) {
         return no(`${here}: ${reason(error)}`);
@@ -113,6 +118,10 @@ export class SlotPlace {
     if (uid === null || uid === 0 || uid === this.uid) return undefined;
     return `belongs to uid ${uid}: expected root or uid ${this.uid}, as which epochd runs`;
   }
+}
+
+function isInPod(): boolean {
+  return Deno.env.get("KUBERNETES_SERVICE_HOST") !== undefined;
 }
 
 function modeProblem(mode: number): string {

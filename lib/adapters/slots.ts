@@ -31,6 +31,17 @@ const BUFFER = 262_144;
 /** A write in the same tick of the kernel's clock leaves mtime as it is. */
 const RACY_MS = 100;
 
+/** By a service's settings; undefined where it has no slots. */
+export function slotsOf(config: {
+  readonly slotsDir?: string | undefined;
+  readonly binaryPublicKeys: readonly string[];
+  readonly binaryMaxBytes: number;
+  readonly envoyPath: string;
+}): BinarySlots | undefined {
+  const { slotsDir, binaryPublicKeys: publicKeys, binaryMaxBytes: maxBytes, envoyPath: installed } = config;
+  return slotsDir === undefined ? undefined : new BinarySlots(slotsDir, () => ({ publicKeys, maxBytes, installed }));
+}
+
 export class BinarySlots implements Slots {
   readonly #place: SlotPlace;
   readonly #links: SlotLinks;
@@ -38,8 +49,8 @@ export class BinarySlots implements Slots {
   /** By digest: the file's stat and the keys that it was found good with. */
   readonly #good = new Map<string, string>();
 
-  constructor(readonly directory: string, private readonly rules: () => SlotRules, uid = Deno.uid()) {
-    this.#place = new SlotPlace(directory, uid);
+  constructor(readonly directory: string, private readonly rules: () => SlotRules, place = new SlotPlace(directory)) {
+    this.#place = place;
     this.#links = new SlotLinks(this.#place.root);
     this.#lock = new FileLock(join(this.#place.root, ".lock"));
   }
@@ -241,16 +252,18 @@ export class BinarySlots implements Slots {
       mended.push(`went back to ${to}: ${trial.digest ?? this.rules().installed} had not proved itself`);
     }
     const { current, previous } = await this.#links.read();
-    const [wrong, worse] = await Promise.all(
-      [current, previous].map((digest) => digest === undefined ? undefined : this.verify(digest)),
-    );
+    const wrong = current === undefined ? undefined : await this.verify(current);
     if (current !== undefined && wrong !== undefined) {
-      const next = worse === undefined ? previous : undefined;
+      const isGood = previous !== undefined && await this.verify(previous) === undefined;
+      const next = isGood ? previous : undefined;
       await this.#links.point(next === undefined ? {} : { current: next });
       mended.push(`current is now ${next ?? this.rules().installed} instead of ${current}: ${wrong.detail}`);
-    } else if (worse?.name === "slot_unknown") {
+      return mended;
+    }
+    const entry = previous === undefined ? undefined : await this.#place.file(previous);
+    if (entry?.kind === "refused" && entry.refusal.name === "slot_unknown") {
       await this.#links.point(current === undefined ? {} : { current });
-      mended.push(`removed the link previous: ${worse.detail}`);
+      mended.push(`removed the link previous: ${entry.refusal.detail}`);
     }
     return mended;
   }

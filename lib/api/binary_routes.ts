@@ -6,7 +6,7 @@ import type { Switched, SwitchOptions, Upload } from "../runtime/binaries.ts";
 import type { ApiContext, Asked, Handle } from "./context.ts";
 import { jsonResponse } from "./json.ts";
 import type { Outcome, Until } from "./outcome.ts";
-import { bad, ifMatch, withEtag } from "./parameters.ts";
+import { ifMatch, withEtag } from "./parameters.ts";
 import { problemResponse, refusalResponse } from "./problem_json.ts";
 import { unknownService } from "./service_routes.ts";
 import { waiter } from "./wait.ts";
@@ -48,10 +48,11 @@ export function binaryHandlers(context: ApiContext): Readonly<Record<string, Han
   };
 }
 
-function uploadOf({ request, query: { sha256, size } }: Asked): Upload | Response {
+function uploadOf({ request, name, query: { sha256, size } }: Asked): Upload | Response {
   const length = request.headers.get("content-length");
   if (size !== "" && length !== null && Number(size) !== Number(length)) {
-    return bad(`size=${size}: Content-Length says ${length}`);
+    const detail = `size=${size}: Content-Length says ${length}`;
+    return refusedResponse({ name: "size_differs", detail }, name);
   }
   const sizeBytes = size === "" ? length : size;
   if (sizeBytes === null && request.headers.get("transfer-encoding") === null) {
@@ -60,7 +61,8 @@ function uploadOf({ request, query: { sha256, size } }: Asked): Upload | Respons
   const given = request.headers.get("epochd-signature");
   const signature = given === null ? undefined : decode(given);
   if (given !== null && signature === undefined) {
-    return bad("Epochd-Signature: expected a minisign signature file in base64");
+    const detail = "Epochd-Signature: expected a minisign signature file in base64";
+    return refusedResponse({ name: "signature_invalid", detail }, name);
   }
   return {
     pieces: request.body ?? new ReadableStream({ start: (controller) => controller.close() }),

@@ -4,6 +4,7 @@
 import { parseDocument } from "yaml";
 import { flagValue } from "../adapters/envoy_args.ts";
 import { runBounded } from "../adapters/bounded_run.ts";
+import { slotsOf } from "../adapters/slots.ts";
 import { formatDuration } from "../config/duration.ts";
 import { envoyVersion } from "../observe/words.ts";
 import { fail, type Finding, type Found, ok, unknown, warn } from "./finding.ts";
@@ -19,11 +20,18 @@ export async function checkBootstrap({ config, serving }: Patient): Promise<read
   }
   const raw = rawUdp(trees);
   // The parent of the next handoff: what serves, or what would be started.
-  const version = raw.length === 0 ? undefined : serving?.identity?.version ?? await versionOf(config.envoyPath);
+  const version = raw.length === 0
+    ? undefined
+    : serving?.identity?.version ?? await versionOf(await executableOf(config));
   return [
     { check: "udp", ...udp(trees, raw, version, config.parentShutdownTimeMs) },
     { check: "control_plane", ...controlPlane(trees, config.liveTimeoutMs) },
   ];
+}
+
+async function executableOf(config: Patient["config"]): Promise<string> {
+  const found = await slotsOf(config)?.executable();
+  return found?.kind === "found" ? found.path : config.envoyPath;
 }
 
 async function versionOf(envoyPath: string): Promise<string | undefined> {

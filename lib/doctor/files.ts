@@ -6,8 +6,9 @@ import { fail, type Found, ok, unknown, warn } from "./finding.ts";
 import { type Patient, readText } from "./patient.ts";
 
 export function checkWatch({ root, config }: Patient): readonly Found[] {
-  const { watchConfig, watchBinary, envoyConfig, envoyPath, pollMs } = config;
-  const watched = [...(watchConfig ? [envoyConfig] : []), ...(watchBinary ? [envoyPath] : [])];
+  const { watchConfig, watchBinary, envoyConfig, envoyPath, slotsDir, pollMs } = config;
+  const slots = slotsDir === undefined ? [] : [`${slotsDir}/envoy/current`];
+  const watched = [...(watchConfig ? [envoyConfig] : []), ...(watchBinary ? [envoyPath, ...slots] : [])];
   if (watched.length === 0) return [ok("nothing is watched")];
   const findings: Found[] = [];
   // kubelet swaps a ConfigMap's directory; a single file of it (subPath) is mounted once and stays what it was.

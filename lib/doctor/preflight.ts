@@ -1,6 +1,7 @@
 // Owns: whether what is on disk now would pass the checks of a handoff: executable, hot restart version, bootstrap, admin address.
 // Must not: start an epoch, or leave anything behind.
 
+import { slotsOf } from "../adapters/slots.ts";
 import { BinaryDigests } from "../adapters/digests.ts";
 import { EnvoyChecks } from "../adapters/envoy_checks.ts";
 import { EnvoyPreflight } from "../adapters/preflight.ts";
@@ -13,9 +14,11 @@ import type { Patient } from "./patient.ts";
 
 export async function checkPreflight({ config, serving, root }: Patient): Promise<readonly Finding[]> {
   const directory = await Deno.makeTempDir({ prefix: "epochd-doctor-" });
+  const slots = slotsOf(config);
   try {
     const preflight = new EnvoyPreflight({
       envoyPath: config.envoyPath,
+      ...(slots === undefined ? {} : { executable: () => slots.executable() }),
       bootstrapPath: config.envoyConfig,
       flags: () => ({
         baseId: config.baseId,
@@ -36,7 +39,7 @@ export async function checkPreflight({ config, serving, root }: Patient): Promis
       joining: false,
       ...(wanted === undefined ? {} : { hotRestartVersion: wanted }),
     }, new AbortController().signal);
-    if (outcome.kind === "passed") return passed(outcome.plan.bootstrapDigest, config.envoyPath, wanted);
+    if (outcome.kind === "passed") return passed(outcome.plan.bootstrapDigest, outcome.plan.binaryPath, wanted);
     const { name, detail } = outcome.refusal;
     const { check, todo } = aboutRefusal(name);
     return [{ check, ...fail(detail.replaceAll(directory, "the copy"), todo) }];

@@ -2,6 +2,8 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { BinarySlots, type SlotRules } from "../../../lib/adapters/slots.ts";
 import type { Upload } from "../../../lib/runtime/binaries.ts";
+import { SlotPlace } from "../../../lib/adapters/slot_place.ts";
+import { smallFileSystem } from "../../integration/faults/small_file_system.ts";
 import { signer } from "../../support/minisign.ts";
 import { type TempDir, tempDir } from "../../support/tempdir.ts";
 
@@ -202,6 +204,29 @@ Deno.test("slots: prepare refuses a directory that others may write to, and one 
   Deno.removeSync(directory.at("slots"), { recursive: true });
   Deno.writeTextFileSync(directory.at("slots"), "");
   ok("problem" in await slotsIn(directory).prepare());
+});
+
+Deno.test("slots: a volume that anybody may write to is trusted as a parent in a pod alone", async (t) => {
+  await using directory = tempDir();
+  await using stack = new AsyncDisposableStack();
+  const disk = smallFileSystem(stack);
+  await t.step({
+    name: "an emptyDir",
+    ignore: disk === undefined,
+    async fn() {
+      Deno.chmodSync(disk!.path, 0o777);
+      const path = `${disk!.path}/slots`;
+      const [pod, node] = [true, false].map((inPod) => new SlotPlace(path, Deno.uid(), inPod));
+      Deno.mkdirSync(`${path}/envoy`, { recursive: true });
+      strictEqual(await pod!.problem(), undefined);
+      strictEqual((await node!.problem())?.name, "slots_unsafe");
+      Deno.chmodSync(path, 0o777);
+      strictEqual((await pod!.problem())?.name, "slots_unsafe");
+    },
+  });
+  Deno.mkdirSync(directory.at("open/slots/envoy"), { recursive: true });
+  Deno.chmodSync(directory.at("open"), 0o777);
+  strictEqual((await new SlotPlace(directory.at("open/slots"), Deno.uid(), true).problem())?.name, "slots_unsafe");
 });
 
 Deno.test("slots: prepare removes remains, undoes a switch that had not proved itself, and mends dangling links", async () => {
