@@ -22,10 +22,11 @@ function tell(text: string): void {
   console.log(`${seconds} s  ${text}`);
 }
 
-/** Replaces the file as an operator's tools do: never half there. */
-async function install(from: string, to: string): Promise<void> {
-  await Deno.copyFile(from, `${to}.new`);
-  await Deno.rename(`${to}.new`, to);
+/** What an operator does on a node: the file goes to the supervisor, which checks it and switches. */
+async function push(epochd: Epochd, file: string): Promise<void> {
+  const { code, stdout, stderr } = await epochd.command("push", file);
+  if (code !== 0) throw new Error(`epochd push ${file} ended with ${code}: ${stderr}`);
+  tell(`  epochd push: ${stdout.trim()}`);
 }
 
 interface Shown {
@@ -61,20 +62,18 @@ async function handOver(what: string, epochd: Epochd, traffic: Traffic, handoff:
 async function demo(): Promise<boolean> {
   await using directory = tempDir();
   const [adminPort, listenPort, upstreamPort] = freePorts(3) as [number, number, number];
-  const envoy = directory.at("envoy");
-  await install(envoyPath("1.39.3"), envoy);
   const bootstrapOf = (generation: string) => ({ adminPort, listenPort, upstreamPort, generation });
   const bootstrapPath = writeBootstrap(directory.at("envoy.yaml"), bootstrapOf("first"));
 
   await using _upstream = startUpstream(upstreamPort);
   tell("starting epochd with Envoy 1.39.3");
   await using epochd = startEpochd({
-    envoyPath: envoy,
+    envoyPath: envoyPath("1.39.3"),
     bootstrapPath,
     directory,
     drainTimeMs: DRAIN_TIME_MS,
     parentShutdownTimeMs: PARENT_SHUTDOWN_TIME_MS,
-    extraArguments: ["--watch-binary"],
+    extraArguments: ["--slots-dir", directory.at("slots")],
   });
   const shown: Shown = { epochs: [], handoffsMs: [] };
   epochd.log.onEvent((event) => show(event, shown));
@@ -86,7 +85,7 @@ async function demo(): Promise<boolean> {
     writeBootstrap(bootstrapPath, bootstrapOf("second"));
   });
   await handOver("a SIGHUP", epochd, traffic, 2, () => epochd.signal("SIGHUP"));
-  await handOver("a new binary: Envoy 1.40.0", epochd, traffic, 3, () => install(envoyPath("1.40.0"), envoy));
+  await handOver("a push: Envoy 1.40.0", epochd, traffic, 3, () => push(epochd, envoyPath("1.40.0")));
 
   const report = await traffic.stop();
   tell("SIGTERM: drain, then the end");
