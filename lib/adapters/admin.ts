@@ -32,7 +32,7 @@ export class EnvoyAdmin implements Admin {
   }
 
   async inventory(admin: AdminAddress, controlPlaneClusters: readonly string[] = []): Promise<Inventory | undefined> {
-    const stats = await this.stats(admin, inventoryFilter(controlPlaneClusters));
+    const stats = await this.stats(admin, gaugesTarget(inventoryFilter(controlPlaneClusters)));
     const listeners = stats?.get("listener_manager.total_listeners_active");
     const clusters = stats?.get("cluster_manager.active_clusters");
     if (stats === undefined || listeners === undefined || clusters === undefined) return undefined;
@@ -42,7 +42,7 @@ export class EnvoyAdmin implements Admin {
   }
 
   async connections(admin: AdminAddress): Promise<Connections | undefined> {
-    const stats = await this.stats(admin, CONNECTIONS);
+    const stats = await this.stats(admin, statsTarget(CONNECTIONS));
     return stats === undefined ? undefined : sumConnections(stats);
   }
 
@@ -56,14 +56,26 @@ export class EnvoyAdmin implements Admin {
     return { ok: reply.status === 200, detail: `POST ${target}: ${reply.status} ${reply.body.trim().slice(0, 120)}` };
   }
 
-  private async stats(admin: AdminAddress, filter: string): Promise<ReadonlyMap<string, number> | undefined> {
-    const reply = await this.ask(admin, "GET", `/stats?format=json&filter=${encodeURIComponent(filter)}`);
+  private async stats(admin: AdminAddress, target: string): Promise<ReadonlyMap<string, number> | undefined> {
+    const reply = await this.ask(admin, "GET", target);
     return reply.kind === "reply" && reply.status === 200 ? parseStats(reply.body) : undefined;
   }
 
   private ask(admin: AdminAddress, method: "GET" | "POST", target: string): Promise<Reply> {
     return ask(admin, { method, target, timeoutMs: this.timeoutMs, maxBytes: this.maxBytes });
   }
+}
+
+function statsTarget(filter: string): string {
+  return `/stats?format=json&filter=${encodeURIComponent(filter)}`;
+}
+
+/**
+ * Envoy's main thread tries the filter on every name: of 1,000 listeners' stats that takes it 26 ms, of their gauges alone 4 ms (1.38.3
+ * and 1.40.0).
+ */
+export function gaugesTarget(filter: string): string {
+  return `${statsTarget(filter)}&type=Gauges`;
 }
 
 /** In names of stats Envoy writes `_` for `:`. */

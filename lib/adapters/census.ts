@@ -2,7 +2,7 @@
 
 import type { AdminAddress } from "../core/epoch.ts";
 import type { Census } from "../observe/observed.ts";
-import { parseStats, sumConnections } from "./admin.ts";
+import { gaugesTarget, parseStats, sumConnections } from "./admin.ts";
 import { ask } from "./question.ts";
 
 /**
@@ -16,8 +16,7 @@ const maxBytes = 4_194_304;
 
 /** `draining` is the number of whatever parent there is, or was last. */
 export async function takeCensus(admin: AdminAddress): Promise<Census | undefined> {
-  const target = `/stats?format=json&filter=${encodeURIComponent(filter)}`;
-  const reply = await ask(admin, { method: "GET", target, timeoutMs, maxBytes });
+  const reply = await ask(admin, { method: "GET", target: gaugesTarget(filter), timeoutMs, maxBytes });
   const stats = reply.kind === "reply" && reply.status === 200 ? parseStats(reply.body) : undefined;
   if (stats === undefined) return undefined;
   const draining = stats.get("server.parent_connections");

@@ -1,4 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { takeCensus } from "../../../lib/adapters/census.ts";
 import { EnvoyAdmin, parseServerInfo, parseStats, sumConnections } from "../../../lib/adapters/admin.ts";
 
 const info = {
@@ -131,4 +132,21 @@ Deno.test("EnvoyAdmin.drain: an answer that is not 200 is not ok", async () => {
     ok: false,
     detail: "POST /healthcheck/fail: 405 no",
   });
+});
+
+Deno.test("what is a gauge is asked of gauges alone: the filter is tried on every name, on Envoy's main thread", async () => {
+  const asked: URL[] = [];
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ url }) => {
+    asked.push(new URL(url));
+    return new Response('{"stats":[]}');
+  });
+  try {
+    await new EnvoyAdmin().inventory(at(server.addr.port), ["xds"]);
+    await takeCensus(at(server.addr.port));
+    // Its totals are counters.
+    await new EnvoyAdmin().connections(at(server.addr.port));
+  } finally {
+    await server.shutdown();
+  }
+  deepStrictEqual(asked.map(({ searchParams }) => searchParams.get("type")), ["Gauges", "Gauges", null]);
 });
