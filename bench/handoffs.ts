@@ -20,6 +20,12 @@ interface Runner extends AsyncDisposable {
   next(): Promise<number>;
 }
 
+export interface BareRunner extends Runner {
+  readonly coldStartMs: number;
+  /** Of the newest epoch. */
+  log(): string;
+}
+
 export async function handoffFigures(tell: (text: string) => void): Promise<Figure[]> {
   await using bare = await bareEnvoy();
   await using hup = await supervised("source", "SIGHUP");
@@ -72,18 +78,23 @@ export async function handoffFigures(tell: (text: string) => void): Promise<Figu
   return [by("hup"), by("hupCompiled"), byEdit("edit"), byEdit("editCompiled")];
 }
 
-async function bareEnvoy(): Promise<Runner> {
+/** Epoch after epoch of an Envoy that nobody supervises, each against a running parent. */
+export async function bareEnvoy(
+  options: Partial<BootstrapOptions> = {},
+  times: typeof TIMES = TIMES,
+): Promise<BareRunner> {
   const directory = tempDir();
   const baseId = freeBaseId();
-  const [listenPort, adminPort] = freePorts(2) as [number, number];
-  const bootstrapPath = writeBootstrap(directory.at("envoy.yaml"), { listenPort, adminPort });
+  const [listenPort, freeAdminPort] = freePorts(2) as [number, number];
+  const adminPort = options.adminPort ?? freeAdminPort;
+  const bootstrapPath = writeBootstrap(directory.at("envoy.yaml"), { listenPort, ...options, adminPort });
   const start = (epoch: number) =>
     spawnEnvoy({
       bootstrapPath,
       baseId,
       epoch,
-      drainTimeS: TIMES.drainTimeMs / 1000,
-      parentShutdownTimeS: TIMES.parentShutdownTimeMs / 1000,
+      drainTimeS: times.drainTimeMs / 1000,
+      parentShutdownTimeS: times.parentShutdownTimeMs / 1000,
       // As epochd gives them.
       extraArguments: [
         "--log-format",
@@ -92,8 +103,11 @@ async function bareEnvoy(): Promise<Runner> {
       ],
     });
   const chain: BareEnvoy[] = [start(0)];
-  await liveAtMs(adminPort, 0);
+  const beganMs = performance.now();
+  const coldStartMs = await liveAtMs(adminPort, 0) - beganMs;
   return {
+    coldStartMs,
+    log: () => chain.at(-1)?.log() ?? "",
     async next() {
       if (chain.length > 1) await chain.at(-2)?.exit;
       const beganMs = performance.now();

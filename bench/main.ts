@@ -9,6 +9,7 @@ import { handoffFigures } from "./handoffs.ts";
 import { loadFigures } from "./load.ts";
 import { podFigures } from "./pods.ts";
 import { type Figure, toMarkdown, writeReport } from "./report.ts";
+import { scaleFigures } from "./scale.ts";
 import { supervisorFigures } from "./supervisor.ts";
 
 const PARTS = {
@@ -17,6 +18,7 @@ const PARTS = {
   pods: podFigures,
   load: loadFigures,
   continuity: continuityFigures,
+  scale: scaleFigures,
 };
 const isTerminal = Deno.stderr.isTerminal();
 

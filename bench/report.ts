@@ -14,6 +14,8 @@ export interface Figure {
   readonly samples?: Spread;
   /** Where the time goes, or what else one should know. */
   readonly notes?: readonly string[];
+  /** What one figure can't say; the first row is the head. */
+  readonly table?: readonly (readonly (string | number)[])[];
 }
 
 export interface Environment {
@@ -50,6 +52,7 @@ export function toMarkdown({ environment, figures }: Report): string {
   const details = figures.map((
     { name, how, notes = [] },
   ) => [`- **${name}**: ${how}`, ...notes.map((note) => `  - ${note}`)]);
+  const tables = figures.map(({ name, table }) => table === undefined ? [] : ["", `### ${name}`, "", ...rowsOf(table)]);
   return [
     "# Figures",
     "",
@@ -67,8 +70,14 @@ export function toMarkdown({ environment, figures }: Report): string {
     "## How",
     "",
     ...details.flat(),
+    ...tables.flat(),
     "",
   ].join("\n");
+}
+
+function rowsOf([head = [], ...rows]: NonNullable<Figure["table"]>): string[] {
+  const line = (cells: readonly (string | number)[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map((_, at) => at === 0 ? "---" : "--:")), ...rows.map(line)];
 }
 
 export async function writeReport(directory: string, report: Report): Promise<void> {
