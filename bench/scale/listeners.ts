@@ -51,7 +51,7 @@ export async function listenerFigures(tell: (text: string) => void): Promise<Fig
       value: most.hupMs / most.bareMs,
       bound: `<= ${RATIO} x a bare epoch`,
       notes: [
-        "2 MB of YAML cost epochd half a second of CPU to read, and memory that V8 gives back late; the same as JSON costs neither",
+        "YAML is read by a library in epochd's own process, 4 MB a second; JSON costs it a tenth. What that took V8 gives back with later handoffs",
       ],
       table: [
         [

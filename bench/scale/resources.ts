@@ -10,7 +10,7 @@ import { round } from "../sample.ts";
 import { type Held, heldBy } from "./seen.ts";
 
 /** Past what a start still does: reading the executable for its digest, the API. */
-const SETTLE_MS = 5_000;
+const SETTLE_MS = 12_000;
 const IDLE_MS = 10_000;
 const HANDOFFS = 5;
 const LOOK_EVERY_MS = 20;
