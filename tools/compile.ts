@@ -1,5 +1,5 @@
 /**
- * Builds dist/epochd, dist/epochd-probe, the libgcc_s.so.1 beside them and SHA256SUMS; cheap when nothing has changed.
+ * Builds dist/epochd, dist/epochd-probe, dist/epochd-launch, the libgcc_s.so.1 beside them and SHA256SUMS; cheap when nothing has changed.
  * epochd-probe is native; epochd-probe-portable is the same in TypeScript, for where the native one can't run.
  * Owns dist/. Expects the toolchain of `setup.py --compile`.
  */
@@ -8,6 +8,7 @@ import { existsSync, rmSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { digestOf as sha256Of } from "../lib/install/files.ts";
 import { formatManifest, type Manifest, manifestName, programFiles } from "../lib/install/manifest.ts";
+import { buildLauncher } from "./native_launcher.ts";
 import { buildNativeProbe, zig } from "./native_probe.ts";
 import { projectDir, toolsDir } from "./toolchain.ts";
 
@@ -18,12 +19,14 @@ const PROGRAMS = [
   { entry: "probe.ts", executable: "epochd-probe-portable" },
 ] as const;
 const NATIVE_PROBE = "epochd-probe";
+const NATIVE_LAUNCHER = "epochd-launch";
 const LIBRARY = "libgcc_s.so.1";
 const TRIPLET = `${Deno.build.arch}-linux-gnu`;
 const LIBRARY_DIRS = [`/lib/${TRIPLET}`, `/usr/lib/${TRIPLET}`, "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
 /** How `ldconfig -p` marks what is for this processor. */
 const LIBRARY_MARK = Deno.build.arch === "aarch64" ? "AArch64" : "x86-64";
-const INPUTS = ["main.ts", "probe.ts", "lib", "deno.json", "deno.lock", "tools/compile.ts", "tools/native_probe.ts"];
+const TOOLS = ["tools/compile.ts", "tools/native_launcher.ts", "tools/native_probe.ts"];
+const INPUTS = ["main.ts", "probe.ts", "lib", "deno.json", "deno.lock", ...TOOLS];
 
 /** Returns true when it built, false when dist/ was current. */
 export async function compile(): Promise<boolean> {
@@ -35,7 +38,13 @@ export async function compile(): Promise<boolean> {
   const library = await findLibrary();
   const digest = await digestOf(toolchain, library);
   const stamp = join(distDir, ".digest");
-  const names = [...PROGRAMS.map((program) => program.executable), NATIVE_PROBE, LIBRARY, manifestName];
+  const names = [
+    ...PROGRAMS.map((program) => program.executable),
+    NATIVE_PROBE,
+    NATIVE_LAUNCHER,
+    LIBRARY,
+    manifestName,
+  ];
   const isBuilt = [stamp, ...names.map((name) => join(distDir, name))].every((path) => existsSync(path));
   if (isBuilt && await Deno.readTextFile(stamp) === digest) return false;
 
@@ -45,6 +54,7 @@ export async function compile(): Promise<boolean> {
   // One after the other: two that bundle for the first time get in each other's way where Deno keeps its esbuild.
   for (const { entry, executable } of PROGRAMS) await build(entry, join(work, executable), toolchain);
   await buildNativeProbe(join(work, NATIVE_PROBE), `${Deno.build.arch}-linux-musl`);
+  await buildLauncher(join(work, NATIVE_LAUNCHER), `${Deno.build.arch}-linux-musl`);
   await Deno.copyFile(library, join(work, LIBRARY));
   const digests = await Promise.all(programFiles.map(async (name) => [name, await sha256Of(join(work, name))]));
   await Deno.writeTextFile(join(work, manifestName), formatManifest(Object.fromEntries(digests) as Manifest));

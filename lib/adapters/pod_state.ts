@@ -1,12 +1,14 @@
 // Owns: the state directory as two supervisors share it: look, publish, lock. Must not: decide who serves.
 
 import { join } from "node:path";
+import type { ChildSignal } from "../core/effect.ts";
 import type { AdminAddress } from "../core/epoch.ts";
 import type { Owner, Question, Sighting } from "../core/sighting.ts";
 import type { Admin, PodState } from "../runtime/ports.ts";
 import { reason } from "./content.ts";
 import { FileLock } from "./flock.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import type { LaunchRecords } from "./launch_records.ts";
 import { OwnerFile } from "./owner_file.ts";
 import type { HotRestartSocket } from "./hot_restart_sockets.ts";
 
@@ -22,6 +24,8 @@ export interface SharedPodStateOptions {
   readonly sockets: (baseId: number) => Promise<readonly HotRestartSocket[]>;
   /** What stays the same for the life of this supervisor; epoch, readiness and versions come with each publication. */
   readonly self: () => Omit<Owner, "epoch" | "ready" | "admin" | "envoyVersion" | "proof">;
+  /** Where Envoys outlive their supervisor. */
+  readonly launches?: LaunchRecords;
   readonly wallMs?: () => number;
 }
 
@@ -63,6 +67,8 @@ export class SharedPodState implements PodState {
       ...(owner === undefined || !sameBoot ? [] : [owner.admin]),
       ...(admin === undefined ? [] : [admin]),
     ];
+    // After the sockets: see there.
+    const launches = await this.options.launches?.look(slots);
     const identity = asks && slots.length > 0 ? await this.#identity(addresses, slots) : undefined;
     return {
       heartbeat: beat === undefined || isOther
@@ -73,6 +79,7 @@ export class SharedPodState implements PodState {
       slots,
       ...(handoffUnderWay === undefined ? {} : { handoffUnderWay }),
       ...(identity === undefined ? {} : { identity }),
+      ...(launches === undefined ? {} : { launches }),
       ...(otherLives ? { otherBase: { baseId: named.baseId, pod: named.pod } } : {}),
     };
   }
@@ -107,6 +114,13 @@ export class SharedPodState implements PodState {
       clearTimeout(timer);
       this.#handoff.release();
     });
+  }
+
+  async signalOrphan(
+    { pid, signal, unlessLive }: { readonly pid: number; readonly signal: ChildSignal; readonly unlessLive: boolean },
+  ): Promise<void> {
+    const { sockets, baseId, launches } = this.options;
+    await launches?.signal(pid, signal, unlessLive, await sockets(baseId).then(parentSlots));
   }
 
   /** The first answer that can be the epoch of one of these sockets, else the last one. */

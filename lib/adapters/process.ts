@@ -18,6 +18,8 @@ export interface EnvoyProcessesOptions {
   readonly restore?: (bootstrapPath: string) => void;
   /** More of the environment, asked for at each spawn. */
   readonly environment?: () => Readonly<Record<string, string>>;
+  /** Who makes the process. Default: this one, whose child it is. */
+  readonly starter?: Starter;
 }
 
 export class EnvoyProcesses implements Processes {
@@ -33,17 +35,11 @@ export class EnvoyProcesses implements Processes {
     const foreign = headerProblem(path);
     if (foreign !== undefined) return { kind: "failed", refusal: foreign };
     this.options.restore?.(plan.bootstrapPath);
+    const args = epochArgs(this.options.flagsOf(plan), epoch, plan.bootstrapPath);
+    const env = { ...epochEnv(epoch), ...this.options.environment?.() };
     try {
-      const child = new Deno.Command(path, {
-        args: epochArgs(this.options.flagsOf(plan), epoch, plan.bootstrapPath),
-        env: { ...epochEnv(epoch), ...this.options.environment?.() },
-        // Its own session: Ctrl-C goes to epochd alone, and Envoy (1.38 to 1.40) ends at once by SIGINT.
-        detached: true,
-        stdin: "null",
-        stdout: "inherit",
-        stderr: "inherit",
-      }).spawn();
-      return { kind: "spawned", process: new EnvoyProcess(child) };
+      const { starter = ownChildren } = this.options;
+      return { kind: "spawned", process: starter.start(path, args, env, epoch) };
     } catch (error) {
       return { kind: "failed", refusal: execRefusal(path, error) };
     }
@@ -68,6 +64,26 @@ export class EnvoyProcesses implements Processes {
     return sameBinaryAsPid === undefined ? plan.binaryPath : `/proc/${sameBinaryAsPid}/exe`;
   }
 }
+
+/** How a program and its arguments become a process. Throws as Deno.Command does. */
+export interface Starter {
+  start(path: string, args: readonly string[], env: Readonly<Record<string, string>>, epoch: number): ChildProcess;
+}
+
+const ownChildren: Starter = {
+  start(path, args, env) {
+    const child = new Deno.Command(path, {
+      args: [...args],
+      env: { ...env },
+      // Its own session: Ctrl-C goes to epochd alone, and Envoy (1.38 to 1.40) ends at once by SIGINT.
+      detached: true,
+      stdin: "null",
+      stdout: "inherit",
+      stderr: "inherit",
+    }).spawn();
+    return new EnvoyProcess(child);
+  },
+};
 
 class EnvoyProcess implements ChildProcess {
   readonly pid: number;

@@ -30,6 +30,7 @@ const service = z.looseObject({
   ready: z.boolean(),
   note: z.string().optional().describe("why it is not ready, or what is odd although it is"),
   epochs: z.array(epoch),
+  outlivesSupervisor: z.boolean().optional().describe("its Envoys outlive this supervisor"),
   handoffs: count,
   waiting: z.looseObject({ sources: z.array(z.string()), forMs: ms }).optional(),
   refused: z.array(z.looseObject({

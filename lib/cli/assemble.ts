@@ -6,6 +6,8 @@ import { CurrentPreflight, type Generation } from "../adapters/current_preflight
 import { BinaryDigests } from "../adapters/digests.ts";
 import type { EpochFlags } from "../adapters/envoy_args.ts";
 import { EnvoyChecks } from "../adapters/envoy_checks.ts";
+import { LaunchRecords, placeOf } from "../adapters/launch_records.ts";
+import { Launcher } from "../adapters/launched_process.ts";
 import { EnvoyPreflight } from "../adapters/preflight.ts";
 import { fingerprint } from "../adapters/fingerprint.ts";
 import { EnvoyProcesses } from "../adapters/process.ts";
@@ -17,6 +19,7 @@ import { SharedMemory } from "../adapters/shared_memory.ts";
 import { Snapshots } from "../adapters/snapshots.ts";
 import { ContentWatch } from "../adapters/file_watch.ts";
 import { preloadEnv, writeLibrary } from "../death_signal/preload.ts";
+import { launcherPath } from "../launch/launcher.ts";
 import type { ServiceConfig } from "../config/service_config.ts";
 import type { ShellFact } from "../observe/shell_fact.ts";
 import type { ServicePorts } from "../runtime/perform.ts";
@@ -101,12 +104,16 @@ export function assemble(
   const marker = config.readyMarker === undefined
     ? undefined
     : new FileReadyMarker(config.readyMarker, { isPodLocal: config.crossPod });
+  const launches = config.onSupervisorDeath === "serve"
+    ? launchRecords(config.stateDir, self.bootId, segment)
+    : undefined;
   const processes = new EnvoyProcesses({
     flagsOf: (plan) => preflight.flagsOf(plan),
     isStill: (path, digest) => binaries.isStill(path, digest),
     restore: (path) => snapshots.restore(path),
+    ...(launches === undefined ? {} : { starter: new Launcher(launcherPath(), launches) }),
     // Where it shares its base id, the death of this supervisor must not be that of another one's Envoy.
-    ...(config.crossPod ? { environment: () => preloadEnv(deathSignalLibrary()) } : {}),
+    ...(config.crossPod && launches === undefined ? { environment: () => preloadEnv(deathSignalLibrary()) } : {}),
   });
   const admin = new EnvoyAdmin();
   const pods = config.crossPod
@@ -115,6 +122,7 @@ export function assemble(
       baseId: config.baseId,
       admin,
       sockets: (baseId) => readHotRestartSockets(baseId),
+      ...(launches === undefined ? {} : { launches }),
       self: () => ({
         ...self,
         concurrency: concurrency(),
@@ -150,6 +158,14 @@ export function assemble(
       preflight.use(generation(next));
     },
   };
+}
+
+function launchRecords(stateDir: string, bootId: string, segment: SharedMemory): LaunchRecords {
+  const initializing = async () => {
+    const look = await segment.look();
+    return look.kind === "present" && look.initializing === true;
+  };
+  return new LaunchRecords({ stateDir, place: placeOf(bootId) ?? bootId, initializing });
 }
 
 function whyAdopted(asked: number): string {

@@ -7,6 +7,7 @@ import { prepareStateDir } from "../adapters/state_dir.ts";
 import { type ServiceConfig, toSettings } from "../config/service_config.ts";
 import type { Subject, TriggerSource } from "../core/event.ts";
 import type { Refusal } from "../core/refusal.ts";
+import { servingProblem, thisPlace } from "../launch/launcher.ts";
 import type { Log } from "../observe/log.ts";
 import type { Census } from "../observe/observed.ts";
 import type { Fleet } from "../runtime/fleet.ts";
@@ -35,6 +36,10 @@ export class WiredFleet implements Fleet {
 
   /** Before the supervisor runs: resolves to the problem where a directory or a marker can't be used. */
   async prepare(name: string, config: ServiceConfig): Promise<string | undefined> {
+    if (config.onSupervisorDeath === "serve") {
+      const problem = servingProblem(thisPlace());
+      if (problem !== undefined) return problem;
+    }
     const assembled = this.#assemble(config);
     const { marker } = assembled;
     const problem = await prepareStateDir(config.stateDir) ?? await marker?.removeStale(() => {

@@ -47,7 +47,8 @@ async function chooseBaseId(): Promise<number | undefined> {
 
 function checkChosen({ config }: Extract<Loaded, { kind: "loaded" }>): readonly Problem[] {
   if (Object.values(config.services).every(({ crossPod }) => !crossPod)) return [];
-  const expected = "expected a number: with --cross-pod every pod must have the same";
+  const expected =
+    "expected a number: with --cross-pod or --on-supervisor-death serve every supervisor must have the same";
   return [{ where: "--base-id", value: "auto", expected }];
 }
 

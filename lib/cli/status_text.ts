@@ -40,6 +40,7 @@ function serviceText(name: string, service: ServiceStatus, paint: Paint, census?
   const phase = service.step === undefined ? service.phase : `${service.phase} (${service.step})`;
   const lines = [`${paint("bold", name)}: ${phase}, ${ready}, ${plural(service.handoffs, "handoff")}`];
   if (service.note !== undefined) lines.push(`  ${paint("yellow", oneLine(service.note))}`);
+  if (service.outlivesSupervisor) lines.push("  its Envoys outlive epochd (--on-supervisor-death serve)");
   if (service.exitCode !== undefined) lines.push(`  ended with exit code ${service.exitCode}`);
   if (service.epochs.length > 0) lines.push(...epochRows(service, census).map((row) => `  ${row}`));
   if (service.waiting !== undefined) {

@@ -23,7 +23,9 @@ const names: ReadonlyMap<string, string> = new Map(
 );
 
 export function toServiceConfig(name: string, given: ServiceFields): ServiceConfig {
-  const fields: ServiceFields = { ...given, state_dir: stateDirOf(name, given) };
+  // Whoever comes after a supervisor that was killed takes over from its Envoy as one pod's takes over from another's.
+  const cross_pod = given.cross_pod || given.on_supervisor_death === "serve";
+  const fields: ServiceFields = { ...given, cross_pod, state_dir: stateDirOf(name, given) };
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries.map(([key, value]) => [names.get(key)!, value])) as unknown as ServiceConfig;
 }
@@ -70,5 +72,6 @@ export function toSettings(config: ServiceConfig, inPod = isInPod()): Settings {
     crossPod: config.crossPod,
     whenSuperseded: config.whenSuperseded ?? (inPod ? "wait" : "exit"),
     gracePeriodMs: config.gracePeriodMs,
+    onSupervisorDeath: config.onSupervisorDeath,
   };
 }

@@ -141,6 +141,13 @@ export const serviceFields = {
     placeholder: "ANSWER",
     defaultText: "wait in a Kubernetes pod, where leaving would restart the container; exit elsewhere",
   }),
+  on_supervisor_death: field(oneOf("end", "serve").prefault("end"), {
+    description:
+      "When epochd itself is killed or crashes: Envoy ends with it, or serves on until the next epochd takes over from it (on a plain node)",
+    lifecycle: "static",
+    staticWhy: "the serving epoch was started so that it ends with its supervisor, or so that it does not",
+    placeholder: "ANSWER",
+  }),
   jitter: field(duration().prefault("0s"), {
     description: "Longest random wait before a hot restart that a changed file asks for",
     lifecycle: "dynamic",

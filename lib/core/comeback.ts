@@ -1,7 +1,7 @@
 // Owns: what follows the death of the newest epoch: revival, rollback, restart in place, or the end.
 // Must not: handle a live one, or start anything but an epoch that nobody serves in place of.
 
-import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
+import { type Child, type Epoch, type Exit, mayBeClean, type Plan } from "./epoch.ts";
 import type { Draft } from "./draft.ts";
 import type { Comeback, Foreign, Initialising, Predecessor, Replacing } from "./state.ts";
 import { REFUSED_KEPT } from "./state.ts";
@@ -110,7 +110,7 @@ export function cleared(d: Draft, comeback: Comeback): void {
  */
 function wasEndedByProtocol(d: Draft, child: Child, exit: Exit): boolean {
   const parentShutdownTimeMs = child.plan.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs;
-  return exit.code === 0 && exit.signal === undefined && d.nowMs - child.spawnedAtMs >= parentShutdownTimeMs;
+  return mayBeClean(exit) && d.nowMs - child.spawnedAtMs >= parentShutdownTimeMs;
 }
 
 /** The serving epoch ended before its successor was seen to be LIVE: that one may serve unseen, or come up alone. */

@@ -5,7 +5,7 @@ import type { Draft } from "./draft.ts";
 import type { Epoch } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
 import type { Phase, State } from "./state.ts";
-import { HEARTBEAT_MS, LOOK_MS } from "./bounds.ts";
+import { HEARTBEAT_MS, KILL_AFTER_MS, LOOK_MS } from "./bounds.ts";
 import { readyEpoch } from "./ready.ts";
 
 /** The epoch that is told to other pods: only one that serves. */
@@ -85,5 +85,18 @@ function needsLock(phase: Phase): boolean {
 export function hasForeignSuccessor(state: State, epoch: Epoch, seen: Sighting): boolean {
   const slot = (epoch.number + 1) % 3;
   const ownInSlot = state.leaving.some(({ epoch: { number } }) => number % 3 === slot);
-  return !ownInSlot && seen.slots.includes(slot);
+  // Started, and its socket not there yet.
+  const comes = seen.launches?.unfinished !== undefined && seen.launches.unfinished.epoch % 3 === slot;
+  return !ownInSlot && (seen.slots.includes(slot) || comes);
+}
+
+/**
+ * As long as a start may take, and not so long that kubelet would cut what follows: the drain of an epoch that stays alone, or the
+ * parent shutdown time of one whose successor comes at the last moment.
+ */
+export function successorBoundMs(d: Draft): number {
+  const { liveTimeoutMs, gracePeriodMs, drainTimeMs, parentShutdownTimeMs } = d.settings;
+  if (gracePeriodMs === 0) return liveTimeoutMs;
+  const restMs = gracePeriodMs - Math.max(drainTimeMs, parentShutdownTimeMs) - KILL_AFTER_MS;
+  return Math.max(0, Math.min(liveTimeoutMs, restMs));
 }

@@ -10,6 +10,7 @@ import type { Comeback, Foreign } from "./state.ts";
 import { CONTROL_PLANE_POLL_MS, GIVE_WAY_MS, LOOK_FAST_MS, PREDECESSOR_MARGIN_MS, SEEK_MS, SEEN_MS } from "./bounds.ts";
 import { begin } from "./comeback.ts";
 import { abandon } from "./drained.ts";
+import { awaitUnfinished } from "./orphans.ts";
 import { epochToJoin, newestSlot, type Verdict, verdict } from "./predecessor.ts";
 import { tellRepair } from "./failing.ts";
 import { beginFirst } from "./starting.ts";
@@ -39,6 +40,7 @@ export function beginDetecting(d: Draft, tries: number, wish?: Comeback): void {
 export function detecting(d: Draft, phase: Detecting, event: Event): void {
   const { step, attempt } = phase;
   if (event.kind === "timer") {
+    if (step.kind === "looking" && event.name === "look") d.do({ kind: "look", askOwner: true, probeLock: false });
     if (step.kind === "deciding" && event.name === "look") lookAgain(d, step.plan);
     if (step.kind === "giving_way" && event.name === "look") beginDetecting(d, phase.tries);
     if (step.kind === "awaiting_control_plane" && event.name === "poll") ask(d, attempt, step);
@@ -46,9 +48,11 @@ export function detecting(d: Draft, phase: Detecting, event: Event): void {
   }
   if (!("attempt" in event)) {
     if (event.kind !== "sighted" || event.askedAtMs < phase.sinceMs) return;
-    if (step.kind === "looking") return looked(d, phase, event.sighting);
-    if (step.kind === "deciding") return decide(d, phase, step, event.sighting);
-    return;
+    if (step.kind !== "looking" && step.kind !== "deciding") return;
+    const orphan = awaitUnfinished(d, phase, event.sighting);
+    if (orphan === "waiting") return;
+    if (orphan !== "nobody") return end(d, 4, orphan);
+    return step.kind === "looking" ? looked(d, phase, event.sighting) : decide(d, phase, step, event.sighting);
   }
   if (event.attempt !== attempt) return;
   if (step.kind === "locking" && event.kind === "handoff_lock") return locked(d, phase, event.taken, event.problem);
@@ -197,7 +201,9 @@ function decide(d: Draft, phase: Detecting, step: StepOf<"deciding">, seen: Sigh
   }
   const pod = seen.owner === undefined ? {} : { pod: seen.owner.pod };
   d.say({ kind: "predecessor_found", epoch, by: proofOf(how), ...pod });
-  const foreign: Foreign = { epoch, sinceMs: d.nowMs, boundMs: boundOf(d, seen) };
+  const orphan = seen.launches?.orphans.find((one) => one.epoch % 3 === epoch % 3);
+  const orphaned = orphan === undefined ? {} : { orphanPid: orphan.pid };
+  const foreign: Foreign = { epoch, sinceMs: d.nowMs, boundMs: boundOf(d, seen), ...orphaned };
   repair(d, phase, { ...comeback, cause: "join", number: epoch + 1, foreign });
 }
 

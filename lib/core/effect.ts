@@ -76,6 +76,8 @@ export type Effect =
     readonly envoyVersion: string;
     readonly proof?: string;
   }
+  /** An Envoy whose supervisor is gone. `unlessLive`: only as long as it initialises. */
+  | { readonly kind: "signal_orphan"; readonly pid: number; readonly signal: ChildSignal; readonly unlessLive: boolean }
   /** What this supervisor's epochs take over from the one they join; without values: nothing any more. */
   | { readonly kind: "adopt"; readonly concurrency?: number; readonly parentShutdownTimeMs?: number }
   | { readonly kind: "write_marker"; readonly epoch: number }

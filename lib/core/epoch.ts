@@ -26,9 +26,14 @@ export interface Plan {
 
 /** How a process ended, as wait(2) tells it. */
 export interface Exit {
-  /** 0 to 255, or 128 + signal number. */
-  readonly code: number;
+  /** 0 to 255, or 128 + signal number. `unknown`: of a process that is not this one's child, where the kernel tells nobody else. */
+  readonly code: number | "unknown";
   readonly signal?: string;
+}
+
+/** Where nobody knows how it ended, its time and what is there after it must tell whether the protocol ended it. */
+export function mayBeClean({ code, signal }: Exit): boolean {
+  return (code === 0 && signal === undefined) || code === "unknown";
 }
 
 /** One Envoy process, from spawn on. `attempt` names it for ever; `number` (--restart-epoch) may be tried twice. */

@@ -183,6 +183,15 @@ export type Fact =
     readonly parentShutdownTimeMs: number;
     readonly pod: string;
   }
+  /** Started by a supervisor that is gone, and not LIVE: it is given what is left of its time. */
+  | { readonly kind: "orphan_awaited"; readonly epoch: number; readonly pid: number; readonly boundMs: number }
+  | {
+    readonly kind: "orphan_ending";
+    readonly epoch: number;
+    readonly pid: number;
+    readonly signal: "SIGTERM" | "SIGKILL";
+    readonly why: "not_live" | "stop";
+  }
   | { readonly kind: "foreign_ended"; readonly epoch: number; readonly drainedMs: number }
   /** Before its successor told it to: killed, or crashed. */
   | { readonly kind: "foreign_lost"; readonly epoch: number; readonly drainedMs: number }

@@ -56,6 +56,7 @@ export function reaped(
 
 /** `exit code 1`, or `signal SIGKILL`. */
 export function exitText(exit: Exit): string {
+  if (exit.code === "unknown") return "exit status unknown";
   return exit.signal === undefined ? `exit code ${exit.code}` : `signal ${exit.signal}`;
 }
 

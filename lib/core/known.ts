@@ -37,6 +37,7 @@ function attemptsOf(phase: Phase): readonly number[] {
         ...some(phase.child?.attempt),
         ...some(phase.newest?.attempt),
         ...some(phase.predecessor?.epoch.attempt),
+        ...some(phase.step.kind === "ending_orphans" ? phase.step.attempt : undefined),
       ];
   }
 }

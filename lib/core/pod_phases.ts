@@ -17,6 +17,8 @@ export interface Detecting {
   readonly wish: Comeback | undefined;
   /** Whose concurrency was taken over before the preflight. */
   readonly adopted: number | undefined;
+  /** The orphan that still initialises and was told of. */
+  readonly awaited?: number;
   readonly step:
     | { readonly kind: "locking" }
     | { readonly kind: "looking" }

@@ -2,14 +2,14 @@
 
 import type { Draft } from "./draft.ts";
 import type { Epoch } from "./epoch.ts";
-import type { State } from "./state.ts";
+import type { Foreign, State } from "./state.ts";
 
 /** The epoch that new connections reach, where one serves and is well. */
 export function readyEpoch(state: State): Epoch | undefined {
   const { phase } = state;
   switch (phase.kind) {
     case "serving":
-      return phase.health.kind === "hung" || phase.foreign !== undefined ? undefined : phase.epoch;
+      return phase.health.kind === "hung" || isOthers(phase.foreign) ? undefined : phase.epoch;
     // Its own listeners are open until a successor is LIVE; from then on the successor must be there.
     case "yielding":
       return phase.isDeaf && !phase.successorLive ? undefined : phase.epoch;
@@ -17,7 +17,7 @@ export function readyEpoch(state: State): Epoch | undefined {
       return phase.markerHeld ? phase.epoch : undefined;
     // It serves as before until it is known whether a successor comes.
     case "stopping":
-      return phase.step.kind === "awaiting_successor" && phase.foreign === undefined ? phase.newest : undefined;
+      return phase.step.kind === "awaiting_successor" && !isOthers(phase.foreign) ? phase.newest : undefined;
     case "replacing":
       return phase.health.kind === "hung" ? undefined : phase.from;
     case "idle":
@@ -27,6 +27,11 @@ export function readyEpoch(state: State): Epoch | undefined {
     case "ended":
       return undefined;
   }
+}
+
+/** Another pod is Ready as long as its Envoy drains. Nobody speaks for an orphan. */
+function isOthers(foreign: Foreign | undefined): boolean {
+  return foreign !== undefined && foreign.orphanPid === undefined;
 }
 
 /** What is told: nobody is Ready for kubelet without a marker that can be written. */

@@ -1,7 +1,7 @@
 // Owns: the phase in which one epoch serves: watchdog, the predecessor's end.
 // Must not: know how a successor is made.
 
-import type { Epoch, Exit } from "./epoch.ts";
+import { type Epoch, type Exit, mayBeClean } from "./epoch.ts";
 import type { Event, IdentityAnswer, Inventory, Vitals } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
@@ -31,7 +31,7 @@ export function serving(d: Draft, phase: Serving, event: Event): void {
       return sighted(d, phase, event.askedAtMs, event.sighting);
     case "identity":
       if (event.attempt !== phase.epoch.attempt) return;
-      if (event.answer.kind === "silent") wake(d, phase.predecessor);
+      if (event.answer.kind === "silent") wakeAll(d, phase);
       return d.to({ ...phase, health: judge(d, phase.epoch, phase.health, event.askedAtMs, event.answer) });
     case "vitals":
       if (event.attempt === phase.epoch.attempt) vitals(d, phase, event);
@@ -51,6 +51,14 @@ export function serving(d: Draft, phase: Serving, event: Event): void {
   }
 }
 
+/** Its own predecessor, or an orphan that nobody else would wake. */
+function wakeAll(d: Draft, { predecessor, foreign }: Serving): void {
+  wake(d, predecessor);
+  if (foreign?.orphanPid !== undefined) {
+    d.do({ kind: "signal_orphan", pid: foreign.orphanPid, signal: "SIGCONT", unlessLive: false });
+  }
+}
+
 function newestExited(d: Draft, phase: Serving, exit: Exit): void {
   const { epoch, predecessor, foreign, orphanedAtMs, rejoins = 0 } = phase;
   if (!d.settings.crossPod || predecessor !== undefined) return newestDied(d, epoch, exit, predecessor);
@@ -60,7 +68,7 @@ function newestExited(d: Draft, phase: Serving, exit: Exit): void {
     return rejoin(d, epoch, exit, foreign, rejoins + 1);
   }
   // Ended by protocol between two looks, or by itself: the next look tells.
-  if (exit.code === 0 && foreign === undefined) return supersede(d, epoch, exit, undefined, false);
+  if (mayBeClean(exit) && foreign === undefined) return supersede(d, epoch, exit, undefined, false);
   newestDied(d, epoch, exit, undefined);
 }
 
@@ -78,6 +86,9 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
     else if (isGone) d.say({ kind: "foreign_ended", epoch: foreign.epoch, drainedMs });
     // It can't be ended from here; that it hangs does not make this one less ready.
     else d.say({ kind: "foreign_overdue", epoch: foreign.epoch, boundMs: foreign.boundMs });
+    if (!isGone && foreign.orphanPid !== undefined) {
+      d.do({ kind: "signal_orphan", pid: foreign.orphanPid, signal: "SIGKILL", unlessLive: false });
+    }
     return d.to({ ...phase, foreign: undefined, ...(isEarly ? { orphanedAtMs: d.nowMs } : {}) });
   }
   if (hasForeignSuccessor(d.state, epoch, seen)) return enterYielding(d, { epoch, predecessor, stop: undefined });

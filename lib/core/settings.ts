@@ -37,4 +37,6 @@ export interface Settings {
   readonly whenSuperseded: "wait" | "exit";
   /** How long the pod lives after SIGTERM; 0: no bound is known. */
   readonly gracePeriodMs: number;
+  /** `serve`: Envoys outlive their supervisor, so the state directory may speak of some that are nobody's. */
+  readonly onSupervisorDeath: "end" | "serve";
 }

@@ -1,6 +1,7 @@
 // Owns: what one supervisor can see of another one of the same base id, as data. Must not: decide by it; predecessor.ts does.
 
 import type { AdminAddress, Identity } from "./epoch.ts";
+import type { Launches } from "./orphan.ts";
 
 /** `owner.json`: what the serving supervisor says of itself. */
 export interface Owner {
@@ -55,6 +56,8 @@ export interface Sighting {
   readonly identity?: Pick<Identity, "epoch" | "state" | "hotRestartVersion" | "concurrency">;
   /** handoff.lock is held by somebody else: a successor is on its way. */
   readonly handoffUnderWay?: boolean;
+  /** Absent where Envoys end with their supervisor. */
+  readonly launches?: Launches;
   /** owner.json is about another base id, and an Envoy lives there: the state directory is that one's. */
   readonly otherBase?: { readonly baseId: number; readonly pod: string };
 }

@@ -4,6 +4,7 @@ import type { Detecting, Superseded, Yielding } from "./pod_phases.ts";
 import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Connections, Content, Inventory, Subject, TriggerSource } from "./event.ts";
 import type { ExitCode } from "./fact.ts";
+import type { Orphan } from "./orphan.ts";
 import type { Refusal } from "./refusal.ts";
 
 /** Why a trigger waits for its turn. */
@@ -87,6 +88,8 @@ export interface Foreign {
   readonly epoch: number;
   readonly sinceMs: number;
   readonly boundMs: number;
+  /** Its supervisor is gone: nobody else is Ready for it, or ends it when it hangs. */
+  readonly orphanPid?: number;
 }
 
 /** A child between spawn and LIVE, as far as it was seen. */
@@ -176,7 +179,15 @@ export type StopStep =
   | { readonly kind: "awaiting_predecessor" }
   /** Shared base id: one last look before the newest is signalled, under handoff.lock where it can be had. */
   | { readonly kind: "verifying"; readonly lockedAtMs: number | undefined }
-  | { readonly kind: "terminating" };
+  | { readonly kind: "terminating" }
+  /** All that was this supervisor's own is gone; what others have left on this base id goes as well. */
+  | {
+    readonly kind: "ending_orphans";
+    readonly sinceMs: number;
+    readonly attempt: number | undefined;
+    readonly newest: Orphan | undefined;
+    readonly stage: "looking" | "draining" | "ending";
+  };
 
 /** What is needed to start an epoch that follows a death. */
 export interface Comeback {

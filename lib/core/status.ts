@@ -40,6 +40,8 @@ export interface ServiceStatus {
   /** Why not ready, or what is odd although it is. */
   readonly note?: string;
   readonly epochs: readonly EpochStatus[];
+  /** Its Envoys outlive this supervisor. */
+  readonly outlivesSupervisor?: true;
   /** Handoffs begun since the start of this supervisor. */
   readonly handoffs: number;
   readonly waiting?: { readonly sources: readonly TriggerSource[]; readonly forMs: number };

@@ -10,10 +10,11 @@ import type { Sighting } from "./sighting.ts";
 import { CONNECTIONS_POLL_MS, KILL_AFTER_MS, QUIET_POLLS, VERIFY_LOCK_MS } from "./bounds.ts";
 import { alive, NOBODY } from "./alive.ts";
 import { endChild, exited, killChild, predecessorEnded, predecessorOverdue } from "./arrive.ts";
-import { hasForeignSuccessor, lookOut } from "./company.ts";
+import { hasForeignSuccessor, lookOut, successorBoundMs } from "./company.ts";
 import { abandon, becomeStop, startAfterDrain } from "./drained.ts";
 import { handoffFailed } from "./failing.ts";
 import { killLeaving } from "./leaving.ts";
+import { endingOrphans, hurry, leavesOrphans } from "./orphans.ts";
 import { refusal } from "./refusal.ts";
 import { dropPending } from "./triggers.ts";
 import { enterYielding } from "./yielding.ts";
@@ -109,6 +110,8 @@ function askedAgain(d: Draft, phase: Stopping, source: string): void {
       return;
     case "terminating":
       return kill(d, phase);
+    case "ending_orphans":
+      return hurry(d, again, phase.step);
   }
 }
 
@@ -158,7 +161,8 @@ function terminate(d: Draft, phase: Stopping): void {
 function finish(d: Draft, phase: Stopping): void {
   d.stopTimers("drain", "connections", "pre_drain", "kill", "predecessor");
   if (d.state.leaving.length === 0) {
-    return phase.after === undefined ? end(d, phase.exitCode, phase.reason) : startAfterDrain(d, phase.after);
+    if (phase.after !== undefined) return startAfterDrain(d, phase.after);
+    return leavesOrphans(d, phase) ? undefined : end(d, phase.exitCode, phase.reason);
   }
   d.to({ ...phase, ...NOBODY, step: { kind: "terminating" } });
   killLeaving(d);
@@ -185,6 +189,10 @@ function drained(d: Draft, phase: Stopping, why: "quiet" | "time_over", last: Co
 
 /** Every event on the way out. */
 export function stopping(d: Draft, phase: Stopping, event: Event): void {
+  if (phase.step.kind === "ending_orphans") {
+    if (endingOrphans(d, phase, phase.step, event)) finish(d, phase);
+    return;
+  }
   switch (event.kind) {
     case "child_exited":
       return childExited(d, phase, event.attempt, event.exit);
@@ -256,17 +264,6 @@ function sighted(d: Draft, phase: Stopping, askedAtMs: number, seen: Sighting): 
   if (step.told) return;
   d.say({ kind: "successor_awaited", epoch: last.number, boundMs });
   d.to({ ...phase, step: { ...step, told: true } });
-}
-
-/**
- * As long as a start may take, and not so long that kubelet would cut what follows: the drain of an epoch that stays alone, or the
- * parent shutdown time of one whose successor comes at the last moment.
- */
-function successorBoundMs(d: Draft): number {
-  const { liveTimeoutMs, gracePeriodMs, drainTimeMs, parentShutdownTimeMs } = d.settings;
-  if (gracePeriodMs === 0) return liveTimeoutMs;
-  const restMs = gracePeriodMs - Math.max(drainTimeMs, parentShutdownTimeMs) - KILL_AFTER_MS;
-  return Math.max(0, Math.min(liveTimeoutMs, restMs));
 }
 
 /**

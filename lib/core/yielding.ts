@@ -3,7 +3,7 @@
 
 import type { Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
-import type { Epoch, Exit } from "./epoch.ts";
+import { type Epoch, type Exit, mayBeClean } from "./epoch.ts";
 import type { Sighting } from "./sighting.ts";
 import type { Superseded, Yielding } from "./pod_phases.ts";
 import {
@@ -20,6 +20,7 @@ import { begin, newestDied } from "./comeback.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
 import { beginDetecting } from "./detecting.ts";
 import { planRecovery, tellRepair } from "./failing.ts";
+import { endStuckSuccessor } from "./orphans.ts";
 import { BEAT_AHEAD_MS, BEAT_TOO_OLD_MS } from "./predecessor.ts";
 import { readyEpoch } from "./ready.ts";
 import { refusal } from "./refusal.ts";
@@ -86,6 +87,7 @@ export function yielding(d: Draft, phase: Yielding, event: Event): void {
 function sighted(d: Draft, phase: Yielding, seen: Sighting): void {
   const { epoch } = phase;
   const isThere = hasForeignSuccessor(d.state, epoch, seen);
+  if (seen.handoffUnderWay !== true) endStuckSuccessor(d, seen);
   const successor = seen.identity !== undefined && seen.identity.epoch > epoch.number ? seen.identity : undefined;
   const answers = successor?.state === "LIVE";
   // Another one, started in its place between two looks.
@@ -167,7 +169,7 @@ export function supersede(d: Draft, epoch: Epoch, exit: Exit, stop: Yielding["st
     attached,
     verified: false,
     // Only a successor that was LIVE ends its parent so.
-    markerHeld: readyEpoch(d.state) !== undefined && exit.code === 0,
+    markerHeld: readyEpoch(d.state) !== undefined && mayBeClean(exit),
     vanishedSinceMs: undefined,
   });
   lookOut(d, epoch);
@@ -182,6 +184,8 @@ export function superseded(d: Draft, phase: Superseded, event: Event): void {
   const seen = event.sighting;
   const { epoch } = phase;
   const isThere = seen.slots.length > 0 || seen.handoffUnderWay === true;
+  // The supervisor of the successor was killed, and nobody else looks after that one.
+  if ((seen.launches?.orphans.length ?? 0) > 0 && seen.handoffUnderWay !== true) return beginDetecting(d, 0);
   if (!phase.verified) {
     // A successor that gets SIGTERM ends its parent together with itself (1.38.3 to 1.40.0): nobody is left.
     if (!isThere && phase.attached) return afresh(d, epoch);

@@ -1,6 +1,7 @@
 // Owns: level and text of every fact of the core, one row a kind. Must not: write or filter.
 
 import type { Fact } from "../core/fact.ts";
+import { foreignCatalogue } from "./foreign_catalogue.ts";
 import type { Rows } from "./row.ts";
 import { envoyVersion, plural, shortDigest, showExit, showMs } from "./words.ts";
 
@@ -291,28 +292,7 @@ export const catalogue: Rows<Fact> = {
         showMs(fact.parentShutdownTimeMs)
       }`,
   },
-  foreign_ended: {
-    level: "info",
-    fields: { epoch: "number", drainedMs: "ms" },
-    message: (fact) =>
-      `epoch ${fact.epoch} of the other supervisor has ended after a drain of ${showMs(fact.drainedMs)}`,
-  },
-  foreign_lost: {
-    level: "error",
-    fields: { epoch: "number", drainedMs: "ms" },
-    message: (fact) =>
-      `epoch ${fact.epoch} of the other supervisor ended ${
-        showMs(fact.drainedMs)
-      } into its drain, before it was told to: its successor will abort in about 10 s and be started again`,
-  },
-  foreign_overdue: {
-    level: "error",
-    fields: { epoch: "number", boundMs: "ms" },
-    message: (fact) =>
-      `epoch ${fact.epoch} of the other supervisor still lives after ${
-        showMs(fact.boundMs)
-      }, not waiting for it any longer`,
-  },
+  ...foreignCatalogue,
   successor_attached: {
     level: "info",
     fields: { epoch: "number", to: "number" },

@@ -39,7 +39,7 @@ function flatten(fact: Fact | ShellFact, kinds: Readonly<Record<string, FieldKin
       flat.detail = refusal.detail;
     } else if (kinds[key] === "exit") {
       const exit = value as Exit;
-      flat.exitCode = exit.code;
+      if (exit.code !== "unknown") flat.exitCode = exit.code;
       if (exit.signal !== undefined) flat.exitSignal = exit.signal;
     } else flat[key] = kinds[key] === "ms" && typeof value === "number" ? Math.round(value * 10) / 10 : value;
   }

@@ -282,5 +282,6 @@ export class Metrics {
 /** `clean` is exit code 0: by protocol or by SIGTERM. */
 function howOf({ exit }: Extract<Fact, { kind: "epoch_exited" }>): string {
   if (exit.signal !== undefined) return exit.signal;
+  if (exit.code === "unknown") return "unknown";
   return exit.code === 0 ? "clean" : "failed";
 }

@@ -24,6 +24,7 @@ export function envoyVersion(text: string): string {
 }
 
 export function showExit({ code, signal }: Exit): string {
+  if (code === "unknown") return "exit status unknown";
   return signal === undefined ? `exit code ${code}` : `killed by ${signal}`;
 }
 

@@ -111,6 +111,7 @@ export class Performer {
       case "release_handoff_lock":
       case "look":
       case "publish":
+      case "signal_orphan":
         return this.#amongPods(effect);
       case "write_marker":
         if (this.ports.marker === undefined) return;
@@ -135,13 +136,19 @@ export class Performer {
   }
 
   #amongPods(
-    effect: Extract<Effect, { kind: "take_handoff_lock" | "release_handoff_lock" | "look" | "publish" }>,
+    effect: Extract<
+      Effect,
+      { kind: "take_handoff_lock" | "release_handoff_lock" | "look" | "publish" | "signal_orphan" }
+    >,
   ): void {
     const { pods } = this.ports;
     if (pods === undefined) return;
     switch (effect.kind) {
       case "release_handoff_lock":
         return pods.releaseHandoffLock();
+      case "signal_orphan":
+        pods.signalOrphan(effect).catch((error) => this.bug(effect.kind, error));
+        return;
       case "take_handoff_lock": {
         const { attempt, waitMs } = effect;
         return this.#answer(effect.kind, pods.takeHandoffLock(waitMs), ({ taken, problem }) => ({

@@ -109,4 +109,8 @@ export interface PodState {
   /** handoff.lock: held from before a spawn until LIVE, or until reaped and repaired. */
   takeHandoffLock(waitMs: number): Promise<{ readonly taken: boolean; readonly problem?: string }>;
   releaseHandoffLock(): void;
+  /** What has become of it by then shows at the next look. */
+  signalOrphan(
+    orphan: { readonly pid: number; readonly signal: ChildSignal; readonly unlessLive: boolean },
+  ): Promise<void>;
 }

@@ -71,7 +71,8 @@ export class Service {
   }
 
   status(): ServiceStatus {
-    return view(this.#state, this.#options.clock.nowMs());
+    const status = view(this.#state, this.#options.clock.nowMs());
+    return this.#settings.onSupervisorDeath === "serve" ? { ...status, outlivesSupervisor: true } : status;
   }
 
   get living(): readonly ChildProcess[] {

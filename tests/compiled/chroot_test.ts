@@ -87,7 +87,7 @@ async function fillRoot(root: string): Promise<void> {
   const files: [from: string, to: string][] = [
     ...libraries.map((path): [string, string] => [path, path]),
     [envoyPath(), "/usr/local/bin/envoy"],
-    ...["epochd", "epochd-probe", "epochd-probe-portable", "libgcc_s.so.1"].map((
+    ...["epochd", "epochd-probe", "epochd-probe-portable", "epochd-launch", "libgcc_s.so.1"].map((
       name,
     ): [string, string] => [join(distDir, name), `/opt/epochd/${name}`]),
   ];

@@ -63,7 +63,12 @@ const text = fc.constantFrom("", "why");
 const why = fc.constantFrom(refusal("child_died", "why"), refusal("bootstrap_invalid", "why"));
 const digest = fc.constantFrom("b0", "b1", "x0", "x1");
 const subject = fc.constantFrom("bootstrap" as const, "binary" as const);
-const exit = fc.constantFrom({ code: 0 }, { code: 1 }, { code: 137, signal: "SIGKILL" });
+const exit = fc.constantFrom(
+  { code: 0 },
+  { code: 1 },
+  { code: 137, signal: "SIGKILL" },
+  { code: "unknown" as const },
+);
 const kind = <K extends string>(name: K) => fc.constant(name);
 
 const epoch = fc.nat({ max: 4 });
@@ -76,6 +81,10 @@ const sighting: fc.Arbitrary<Sighting> = fc.record({
   slots: fc.uniqueArray(fc.nat({ max: 2 }), { maxLength: 3 }),
   identity: fc.record({ epoch, state: fc.constantFrom("LIVE" as const, "DRAINING" as const), hotRestartVersion: text }),
   handoffUnderWay: fc.boolean(),
+  launches: fc.record({
+    unfinished: fc.record({ epoch, pid: fc.nat(), ageMs: fc.nat({ max: 200_000 }), isOrphan: fc.boolean() }),
+    orphans: fc.array(fc.record({ epoch, pid: fc.nat() }), { maxLength: 2 }),
+  }, { requiredKeys: ["orphans"] }),
 }, { requiredKeys: ["heartbeat", "mine", "slots"] });
 
 /** Each kind of event, as anybody could send it at any time. */
@@ -203,8 +212,12 @@ function aimed(happening: Happening, state: State, aim: number): Happening {
 property(
   "events out of the blue + no exception, from the first to the fortieth",
   fc.record({
-    settings: fc.record({ base: anySettings, crossPod: fc.boolean(), whenSuperseded: fc.constantFrom("wait", "exit") })
-      .map(({ base, crossPod, whenSuperseded }) => ({ ...base, crossPod, whenSuperseded }) as Settings),
+    settings: fc.record({
+      base: anySettings,
+      crossPod: fc.boolean(),
+      whenSuperseded: fc.constantFrom("wait", "exit"),
+      onSupervisorDeath: fc.constantFrom("end", "serve"),
+    }).map(({ base, ...others }) => ({ ...base, ...others }) as Settings),
     events: fc.array(
       fc.record({ happening: anyHappening, aim: fc.integer({ min: -1, max: 3 }), afterMs: fc.nat({ max: 4_000 }) }),
       { maxLength: 60 },

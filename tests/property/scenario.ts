@@ -113,6 +113,7 @@ export const anySettings: fc.Arbitrary<Settings> = fc.record({
   crossPod: fc.constant(false),
   whenSuperseded: fc.constant("wait" as const),
   gracePeriodMs: fc.constant(0),
+  onSupervisorDeath: fc.constant("end" as const),
 });
 
 function actions(of: fc.WeightedArbitrary<Action>[]) {

@@ -28,7 +28,7 @@ export function plan(name: string): Plan {
 /**
  *     passed ATTEMPT PLAN [cached]        refused ATTEMPT NAME [PLAN]
  *     spawned ATTEMPT                     spawn_failed ATTEMPT
- *     exit ATTEMPT CODE|SIGNAL            repaired ATTEMPT clean|cleared|failed
+ *     exit ATTEMPT CODE|SIGNAL|unknown            repaired ATTEMPT clean|cleared|failed
  *     identity ATTEMPT EPOCH STATE [asked MS ago]
  *     silent ATTEMPT refused|timeout [asked MS ago]
  *     inventory ATTEMPT none | inventory ATTEMPT LISTENERS CLUSTERS [away|connected]
@@ -37,6 +37,7 @@ export function plan(name: string): Plan {
  *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
  *     lock ATTEMPT taken|held             published ok|PROBLEM...
  *     sighted [slots=SLOT,SLOT] [beat=EPOCH] [owner=EPOCH[:ready]] [answers=EPOCH] [mine] [lock]
+ *             [unfinished=EPOCH:AGE_MS[:owned]] [orphans=EPOCH,EPOCH]
  *     hup | request NAME [force|drained] | push NAME | stop SOURCE | reopen | start | marker ok|PROBLEM...
  */
 export function happening(line: string, nowMs: number): Happening {
@@ -140,6 +141,30 @@ function sighting(args: readonly string[]): Sighting {
       ? {}
       : { identity: { epoch: Number(answers), state: "LIVE", hotRestartVersion: "11.104", concurrency: 2 } }),
     handoffUnderWay: args.includes("lock"),
+    ...launches(value("unfinished"), value("orphans")),
+  };
+}
+
+/** An Envoy of epoch N has pid 2000 + N. */
+function launches(unfinished: string | undefined, orphans: string | undefined): Pick<Sighting, "launches"> {
+  if (unfinished === undefined && orphans === undefined) return {};
+  const [epoch, ageMs, owned] = unfinished?.split(":") ?? [];
+  const pidOf = (number: number) => 2_000 + number;
+  return {
+    launches: {
+      ...(unfinished === undefined ? {} : {
+        unfinished: {
+          epoch: Number(epoch),
+          pid: pidOf(Number(epoch)),
+          ageMs: Number(ageMs),
+          isOrphan: owned === undefined,
+        },
+      }),
+      orphans: orphans?.split(",").filter((one) => one !== "").map((one) => ({
+        epoch: Number(one),
+        pid: pidOf(Number(one)),
+      })) ?? [],
+    },
   };
 }
 
@@ -171,6 +196,7 @@ function trigger(
 }
 
 function exit(word: string): Exit {
+  if (word === "unknown") return { code: "unknown" };
   return /^\d+$/.test(word) ? { code: Number(word) } : { code: word === "SIGKILL" ? 137 : 134, signal: word };
 }
 
@@ -214,6 +240,7 @@ export const DEFAULTS: Settings = {
   crossPod: false,
   whenSuperseded: "wait",
   gracePeriodMs: 0,
+  onSupervisorDeath: "end",
 };
 
 /** `onCrash=restart minGapMs=0` */

@@ -14,6 +14,7 @@ export const chartFlags: readonly string[] = [
   "cross-pod",
   "grace-period",
   "when-superseded",
+  "on-supervisor-death",
   "state-dir",
   "ready-marker",
   "api-socket",

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { serverInfo } from "../../support/admin.ts";
-import { freeBaseId, removeSegment } from "../../support/base_ids.ts";
+import { domainSockets, freeBaseId, removeSegment, segmentFlags } from "../../support/base_ids.ts";
 import { writeBootstrap } from "../../support/bootstrap.ts";
 import { type BareEnvoy, ENVOY_VERSIONS, type EnvoyVersion, spawnEnvoy } from "../../support/envoys.ts";
 import { fetchOnce } from "../../support/http_client.ts";
@@ -64,6 +64,38 @@ for (const version of ENVOY_VERSIONS) {
     await pair.child.exit;
     assert.equal(await pair.answers(), 200);
   });
+}
+
+for (const version of ENVOY_VERSIONS) {
+  Deno.test(`Envoy ${version}: INITIALIZING is set before the parent socket is there, and clear from LIVE on, in epoch 0 and after it`, async () => {
+    await using scratch = tempDir();
+    const [listenPort, adminPort] = freePorts(2) as [number, number];
+    const baseId = freeBaseId();
+    const bootstrapPath = writeBootstrap(scratch.at("envoy.yaml"), { listenPort, adminPort });
+    await using first = spawnEnvoy({ version, baseId, bootstrapPath, parentShutdownTimeS: 60 });
+    assert.deepEqual(await flagsWithSocket(baseId, 0), [1n, 0n]);
+    await first.untilLive({ port: adminPort });
+    await using second = spawnEnvoy({ version, baseId, bootstrapPath, epoch: 1, parentShutdownTimeS: 60 });
+    assert.deepEqual(await flagsWithSocket(baseId, 1), [1n, 0n]);
+    await second.untilLive({ port: adminPort });
+  });
+}
+
+/** What the flags were, one after the other, while this epoch's parent socket was there; up to the first time that they are clear. */
+async function flagsWithSocket(baseId: number, epoch: number): Promise<bigint[]> {
+  const seen: bigint[] = [];
+  const name = `envoy_domain_socket_parent_${baseId * 10 + epoch}`;
+  await until("the flags are clear", () => {
+    const untilMs = performance.now() + 20;
+    // As fast as it goes, and what comes first in Envoy is read last.
+    while (performance.now() < untilMs && seen.at(-1) !== 0n) {
+      if (!domainSockets(baseId).includes(name)) continue;
+      const flags = segmentFlags(baseId);
+      if (flags !== seen.at(-1)) seen.push(flags);
+    }
+    return seen.at(-1) === 0n;
+  });
+  return seen;
 }
 
 // Side by side: each takes the ten seconds that Envoy tries for.

@@ -8,8 +8,11 @@ import type { Random } from "../random.ts";
 export interface Envoy {
   readonly pod: number;
   readonly attempt: number;
+  readonly startedAtMs: number;
   readonly number: number;
   readonly parent: Envoy | undefined;
+  /** Its socket is not there yet. */
+  isUnbound: boolean;
   state: "starting" | "attached" | "live" | "dead";
   /** Accepts connections. */
   accepts: boolean;
@@ -40,14 +43,26 @@ export class Node {
   }
 
   get slots(): readonly number[] {
-    return [...new Set(this.living.map(({ number }) => number % 3))].sort();
+    const bound = this.living.filter(({ isUnbound }) => !isUnbound);
+    return [...new Set(bound.map(({ number }) => number % 3))].sort();
   }
 
   spawn(pod: number, attempt: number, number: number, isStuck: boolean, exited: (exit: Exit) => void): void {
     const others = this.living;
     if (number === 0 && others.length > 0) this.#broke(`epoch 0 beside epoch ${others.map((e) => e.number)}`);
     const parent = number === 0 ? undefined : others.find((other) => other.number % 3 === (number + 2) % 3);
-    const envoy: Envoy = { pod, attempt, number, parent, state: "starting", accepts: false, exited };
+    const startedAtMs = this.agenda.nowMs;
+    const envoy: Envoy = {
+      pod,
+      attempt,
+      startedAtMs,
+      number,
+      parent,
+      isUnbound: true,
+      state: "starting",
+      accepts: false,
+      exited,
+    };
     const isTaken = others.some((other) => other.number % 3 === number % 3);
     this.envoys.push(envoy);
     if (isTaken) {
@@ -58,7 +73,24 @@ export class Node {
       // Somebody is initialising, or died at it.
       return this.#later(1, 5, () => this.#die(envoy, { code: 1 }));
     }
+    const early = others.find(({ state }) => state === "starting" || state === "attached");
+    if (this.outlives && early !== undefined) {
+      this.#broke(`epoch ${number} beside epoch ${early.number}, which initialises`);
+    }
+    this.#later(this.outlives ? 1 : 0, this.outlives ? 120 : 0, () => this.#bind(envoy, isStuck));
+  }
+
+  /** Which supervisors live; a test that lets Envoys outlive theirs says so. */
+  isAlive: (pod: number) => boolean = () => true;
+  /** Envoys outlive their supervisors, and their sockets come a moment after their launch. */
+  outlives = false;
+
+  #bind(envoy: Envoy, isStuck: boolean): void {
+    if (envoy.state !== "starting") return;
+    const { number, parent } = envoy;
+    if (number > 0 && this.#flag !== undefined) return this.#die(envoy, { code: 1 });
     this.#flag = envoy;
+    envoy.isUnbound = false;
     this.#later(10, 80, () => {
       if (envoy.state !== "starting") return;
       envoy.state = "attached";
@@ -105,6 +137,11 @@ export class Node {
 
   get isPoisoned(): boolean {
     return this.#flag !== undefined && this.#flag.state === "dead";
+  }
+
+  /** Set, by somebody who lives or is dead. */
+  get isInitializing(): boolean {
+    return this.#flag !== undefined;
   }
 
   childOf(envoy: Envoy): Envoy | undefined {

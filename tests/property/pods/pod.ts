@@ -3,6 +3,7 @@
 import type { Effect } from "../../../lib/core/effect.ts";
 import type { Plan } from "../../../lib/core/epoch.ts";
 import type { Happening, TimerName } from "../../../lib/core/event.ts";
+import type { Launches } from "../../../lib/core/orphan.ts";
 import type { Sighting } from "../../../lib/core/sighting.ts";
 import type { Settings } from "../../../lib/core/settings.ts";
 import { readyEpoch } from "../../../lib/core/ready.ts";
@@ -18,6 +19,10 @@ const PLAN: Plan = {
   binaryPath: "/envoy",
   admin: { kind: "tcp", host: "127.0.0.1", port: 9901 },
 };
+
+function pidOf({ pod, attempt }: Envoy): number {
+  return 1_000 * (pod + 1) + attempt;
+}
 
 export class Pod {
   state: State = initialState;
@@ -56,10 +61,11 @@ export class Pod {
     this.#isStepping = false;
   }
 
-  /** As the end of a container. */
+  /** As the end of a container, or of a supervisor alone where its Envoys outlive it. */
   kill(): void {
     this.isKilled = true;
-    for (const envoy of this.envoys) this.node.signal(envoy, "SIGKILL");
+    const outlives = this.settings.onSupervisorDeath === "serve";
+    if (!outlives) { for (const envoy of this.envoys) this.node.signal(envoy, "SIGKILL"); }
     this.#unlock();
   }
 
@@ -161,6 +167,8 @@ export class Pod {
           this.submit({ kind: "published", problem: undefined });
         });
       }
+      case "signal_orphan":
+        return this.#later(0, 10, () => this.#signalOrphan(effect));
       case "write_marker":
         this.marker = true;
         return;
@@ -230,10 +238,42 @@ export class Pod {
             : { owner: { ...this.#owner(owner.pod), epoch: owner.epoch, ready: owner.ready }, sameBoot: true }),
           ...(identity === undefined ? {} : { identity }),
           ...(probeLock ? { handoffUnderWay: isLocked } : {}),
+          ...(this.settings.onSupervisorDeath === "serve" ? { launches: this.#launches() } : {}),
         };
         this.submit({ kind: "sighted", askedAtMs, sighting });
       });
     });
+  }
+
+  /** By the records that no launch is without. */
+  #launches(): Launches {
+    const { node } = this;
+    const living = node.living.toReversed();
+    const isOwned = living.some(({ pod }) => this.#lives(pod));
+    const orphans = isOwned ? [] : living.map((envoy) => ({ epoch: envoy.number, pid: pidOf(envoy) }));
+    const newest = node.envoys.at(-1);
+    if (newest === undefined || newest.state === "dead" || !(newest.isUnbound || node.isInitializing)) {
+      return { orphans };
+    }
+    const ageMs = node.agenda.nowMs - newest.startedAtMs;
+    const unfinished = { epoch: newest.number, pid: pidOf(newest), ageMs, isOrphan: !this.#lives(newest.pod) };
+    return { unfinished, orphans };
+  }
+
+  #signalOrphan({ pid, signal, unlessLive }: Extract<Effect, { kind: "signal_orphan" }>): void {
+    const { node } = this;
+    const envoy = node.living.find((one) => pidOf(one) === pid);
+    if (this.isOver || envoy === undefined || this.#lives(envoy.pod)) return;
+    if (unlessLive && this.#launches().unfinished?.pid !== pid) return;
+    const child = node.childOf(envoy);
+    if (child !== undefined && child.startedAtMs + 20_000 > node.agenda.nowMs) {
+      this.#broke(`${signal} to the orphan of epoch ${envoy.number}, to which epoch ${child.number} is attached`);
+    }
+    if (signal === "SIGTERM" || signal === "SIGKILL") node.signal(envoy, signal);
+  }
+
+  #lives(pod: number): boolean {
+    return this.node.isAlive(pod);
   }
 
   #owner(pod: number) {

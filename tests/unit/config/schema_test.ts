@@ -34,6 +34,7 @@ Deno.test("schema has the defaults of the design", () => {
     crossPod: false,
     whenSuperseded: "exit",
     gracePeriodMs: 0,
+    onSupervisorDeath: "end",
   });
   const config = toServiceConfig(onlyService, serviceSchema.parse(least));
   assert.equal(config.pollMs, 10_000);
@@ -46,6 +47,11 @@ Deno.test("schema has the defaults of the design", () => {
   const { api, log } = configSchema.parse({ services: { envoy: least } });
   assert.deepEqual(api, { socket: "/run/epochd/api.sock", client_roles: [], persist: true });
   assert.deepEqual(log, { format: "auto", level: "info" });
+});
+
+Deno.test("on_supervisor_death serve implies all that cross_pod does", () => {
+  const config = toServiceConfig(onlyService, serviceSchema.parse({ ...least, on_supervisor_death: "serve" }));
+  assert.deepEqual([config.crossPod, toSettings(config, false).crossPod], [true, true]);
 });
 
 Deno.test("schema carries every value into what code reads, none under a name of its own", () => {
@@ -69,6 +75,7 @@ Deno.test("schema carries every value into what code reads, none under a name of
     cross_pod: true,
     grace_period: "60s",
     when_superseded: "wait",
+    on_supervisor_death: "serve",
     jitter: "9s",
     ready_marker: "/run/ready",
     state_dir: "/run/state",
@@ -105,6 +112,7 @@ Deno.test("schema carries every value into what code reads, none under a name of
     crossPod: true,
     gracePeriodMs: 60_000,
     whenSuperseded: "wait",
+    onSupervisorDeath: "serve",
     jitterMs: 9_000,
     readyMarker: "/run/ready",
     stateDir: "/run/state",

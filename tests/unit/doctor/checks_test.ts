@@ -4,6 +4,7 @@ import { checkDescriptors, checkMarker, checkStateDir, checkWatch } from "../../
 import type { Found } from "../../../lib/doctor/finding.ts";
 import { checkMemory } from "../../../lib/doctor/memory.ts";
 import { checkSegment, checkShmDir } from "../../../lib/doctor/shared_memory.ts";
+import { checkSupervisorDeath } from "../../../lib/doctor/supervisor_death.ts";
 import { checkTiming } from "../../../lib/doctor/timing.ts";
 import { checkThreads, checkWorkers } from "../../../lib/doctor/workers.ts";
 import { ENVOY, epoch, EPOCHD, machine, segment, socketLine } from "./machine.ts";
@@ -197,4 +198,16 @@ Deno.test("doctor + state directory and marker: missing, wrong, writable; and no
   says(checkMarker(here.patient({ inPod: true })), "warn", /no ready marker in a pod/);
   // A file system that nobody can write to.
   says(checkStateDir(here.patient({}, { state_dir: "/proc/1/epochd" })), "fail", /can't be made/);
+});
+
+Deno.test("doctor + whether Envoy outlives epochd is read from its parent, not from what was asked for", async () => {
+  await using here = machine();
+  const serve = { on_supervisor_death: "serve" };
+  says(checkSupervisorDeath(here.running()), "ok", /ends with epochd/);
+  says(checkSupervisorDeath(here.running({}, serve)), "unknown", /can't be seen/);
+  here.write(`/proc/${ENVOY}/status`, `Name:\tenvoy\nPPid:\t${EPOCHD}\n`);
+  says(checkSupervisorDeath(here.running({}, serve)), "fail", /a child of epochd and ends with it/);
+  here.write(`/proc/${ENVOY}/status`, "Name:\tenvoy\nPPid:\t1\n");
+  says(checkSupervisorDeath(here.running({}, serve)), "ok", /child of process 1 and outlives epochd/);
+  says(checkSupervisorDeath(here.patient({ inPod: true }, serve)), "fail", /Kubernetes pod/);
 });
