@@ -143,7 +143,7 @@ export const serviceFields = {
   }),
   on_supervisor_death: field(oneOf("end", "serve").prefault("end"), {
     description:
-      "When epochd itself is killed or crashes: Envoy ends with it, or serves on until the next epochd takes over from it (on a plain node)",
+      "When epochd itself dies: Envoy ends with it, or serves on until the next epochd takes over from it (plain nodes)",
     lifecycle: "static",
     staticWhy: "the serving epoch was started so that it ends with its supervisor, or so that it does not",
     placeholder: "ANSWER",

@@ -22,7 +22,8 @@ const UNENDING_MS = 3 * KILL_AFTER_MS;
  */
 export function awaitUnfinished(d: Draft, phase: Detecting, seen: Sighting): "nobody" | "waiting" | string {
   const unfinished = seen.launches?.unfinished;
-  if (unfinished === undefined) return "nobody";
+  // One that answers LIVE is: the flag is that of a child which nobody has recorded (without `serve`), and which is dead.
+  if (unfinished === undefined || isLive(seen, unfinished.epoch)) return "nobody";
   const { epoch, pid, ageMs, isOrphan } = unfinished;
   const leftMs = d.settings.liveTimeoutMs - ageMs;
   if (leftMs < -UNENDING_MS - (isOrphan ? 0 : d.settings.liveTimeoutMs)) {
@@ -36,6 +37,10 @@ export function awaitUnfinished(d: Draft, phase: Detecting, seen: Sighting): "no
   d.to({ ...phase, awaited: pid, sinceMs: d.nowMs });
   d.timer("look", LOOK_FAST_MS);
   return "waiting";
+}
+
+function isLive({ identity }: Sighting, epoch: number): boolean {
+  return identity?.epoch === epoch && identity.state === "LIVE";
 }
 
 /** The successor of an epoch that yields: its supervisor was killed and nobody else will end it. */

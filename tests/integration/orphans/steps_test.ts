@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { segmentFlags } from "../../support/base_ids.ts";
+import { runEpochd } from "../../support/epochd.ts";
 import { isAlive, processFacts } from "../../support/procfs.ts";
 import { freePorts } from "../../support/ports.ts";
-import { until } from "../../support/until.ts";
+import { until, within } from "../../support/until.ts";
 import { blackHole } from "../../support/xds.ts";
 import { assertUnhurt } from "../scene.ts";
 import { unit } from "./unit.ts";
@@ -176,4 +177,35 @@ Deno.test("an orphan that is stopped while it drains + woken, so that it does no
   await until("it goes on", () => processFacts(orphan)?.state !== "T");
   assertUnhurt(await traffic.stop());
   assert.deepEqual(second.said("epoch_hung", "newest_died"), []);
+});
+
+Deno.test("an orphan, and a next supervisor with end that shares no base id + refused with 3 and the pid, the orphan is unharmed", async () => {
+  await using here = await unit();
+  const first = await here.serving();
+  await first.kill();
+  const traffic = here.node.traffic();
+  const second = await here.start({ flags: ["--on-supervisor-death", "end"] });
+  assert.equal((await within("its end", second.exit)).code, 3);
+  const [refused] = second.said("preflight_refused");
+  assert.equal(refused?.refusal, "base_id_held");
+  assert.ok(String(refused?.detail).includes(String(here.envoys().get(0))), String(refused?.detail));
+  assertUnhurt(await traffic.stop());
+  const third = await here.serving();
+  assert.equal(await third.stop(), 0);
+  assert.deepEqual([...here.envoys()], []);
+});
+
+Deno.test("a drained restart + epoch 0 anew, launched as the one before, and a kill of epochd leaves it serving", async () => {
+  await using here = await unit();
+  const first = await here.serving();
+  await until("its API", async () => (await runEpochd(["status", "--api-socket", first.apiSocket])).code === 0);
+  const { code, stderr } = await runEpochd(["restart", "--drained", "--wait", "--api-socket", first.apiSocket]);
+  assert.equal(code, 0, stderr);
+  assert.deepEqual([...here.envoys().keys()], [0]);
+  await first.kill();
+  const traffic = here.node.traffic();
+  const second = await here.serving();
+  assertUnhurt(await traffic.stop());
+  assert.deepEqual(second.said("epoch_live").map(({ epoch }) => epoch), [1]);
+  assert.equal(await second.stop(), 0);
 });

@@ -60,13 +60,18 @@ export class Generation {
   }
 
   signal(signal: Deno.Signal): void {
-    if (this.ended === undefined) this.child.kill(signal);
+    if (this.ended !== undefined) return;
+    try {
+      this.child.kill(signal);
+    } catch {
+      // It has just ended.
+    }
   }
 
   async kill(signal: Deno.Signal = "SIGKILL"): Promise<Deno.CommandStatus> {
     this.signal(signal);
     // Rust's handler lets the first one pass that no access to memory has caused, and is gone with it.
-    const again = setInterval(() => this.signal(signal === "SIGSEGV" ? signal : "SIGCONT"), 50);
+    const again = setInterval(() => signal === "SIGSEGV" && this.signal(signal), 50);
     try {
       return await within("the end of epochd", this.exit, 30_000);
     } finally {
@@ -93,6 +98,10 @@ export async function unit(base: Partial<BootstrapOptions> = {}): Promise<Unit> 
   const here = node(base);
   const bootstrapPath = here.bootstrap("service");
   const generations: Generation[] = [];
+  // Where a test is cut short: these Envoys outlive whoever started them.
+  globalThis.addEventListener("unload", () => {
+    for (const pid of processesWithArgument("--base-id", String(here.baseId))) Deno.kill(pid, "SIGKILL");
+  });
   const runDir = here.directory.at("run");
   Deno.mkdirSync(runDir, { mode: 0o700 });
   const start = (options: StartOptions = {}) => {

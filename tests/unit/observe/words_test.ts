@@ -27,6 +27,7 @@ Deno.test("words for versions, digests, exits and counts", () => {
   assert.equal(shortDigest("0123456789abcdef"), "0123456789ab");
   assert.equal(showExit({ code: 1 }), "exit code 1");
   assert.equal(showExit({ code: 139, signal: "SIGSEGV" }), "killed by SIGSEGV");
+  assert.equal(showExit({ code: "unknown" }), "exit status unknown");
   assert.equal(plural(1, "handoff"), "1 handoff");
   assert.equal(plural(0, "handoff"), "0 handoffs");
 });
