@@ -15,6 +15,7 @@ import {
   yesNo,
 } from "./operation_parts.ts";
 
+const drainedSwitch = yesNo("by a drained restart, for what can't hand over: connections end", "false");
 const forceSwitch = yesNo("also where it runs already, and although a serving epoch's control plane is away", "false");
 const switched = {
   200: json("the new epoch serves, or the old one has ended; or it runs already (unchanged)", "Switched"),
@@ -58,6 +59,7 @@ export const binaryOperations: readonly Operation[] = [
       size: { description: "how many bytes it must have", pattern: "^[1-9][0-9]{0,14}$", expected: "a whole number" },
       wait,
       force: forceSwitch,
+      drained: drainedSwitch,
     },
     headers: ["epochd-signature", "if-match"],
     stream: { type: "application/octet-stream" },
@@ -82,6 +84,7 @@ export const binaryOperations: readonly Operation[] = [
       },
       wait,
       force: forceSwitch,
+      drained: drainedSwitch,
     },
     headers: ["if-match"],
     answers: switched,

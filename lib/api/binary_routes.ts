@@ -98,7 +98,7 @@ async function change(
   // Subscribed before the trigger, or its first facts would be missed.
   const waiting = waiter(control, gone);
   try {
-    const switched = await act({ force: query.force === "true", gone });
+    const switched = await act({ force: query.force === "true", drained: query.drained === "true", gone });
     if (switched === undefined) return undefined;
     if (switched.kind === "refused") return refusedResponse(switched.refusal, name);
     const { kind: _, ...told } = switched;

@@ -45,6 +45,7 @@ export interface PushQuestion {
   readonly sha256?: string;
   readonly signature?: string;
   readonly force: boolean;
+  readonly drained: boolean;
 }
 
 export interface SwitchAnswer {
@@ -102,7 +103,7 @@ export interface Client {
   push(service: string, upload: PushQuestion): Promise<Answer<SwitchAnswer>>;
   rollBackBinary(
     service: string,
-    options: { readonly to?: string; readonly force: boolean },
+    options: { readonly to?: string; readonly force: boolean; readonly drained: boolean },
   ): Promise<Answer<SwitchAnswer>>;
   binaries(service: string): Promise<Answer<BinaryList>>;
   config(): Promise<Answer<WrittenConfig>>;
@@ -133,8 +134,8 @@ export function connectTo(socket: string, answerMs: number = defaultAnswerMs): C
       const target = `/v1/services/${encodeURIComponent(service)}/restart?dry_run=true`;
       return exchange(socket, { method: "POST", target, boundMs: answerMs });
     },
-    push: (service, { pieces, sizeBytes, sha256, signature, force }) => {
-      const query = `?force=${force}${sha256 === undefined ? "" : `&sha256=${sha256}`}`;
+    push: (service, { pieces, sizeBytes, sha256, signature, force, drained }) => {
+      const query = `?force=${force}&drained=${drained}${sha256 === undefined ? "" : `&sha256=${sha256}`}`;
       return exchange(socket, {
         method: "PUT",
         target: `/v1/services/${encodeURIComponent(service)}/binary${query}`,
@@ -146,8 +147,8 @@ export function connectTo(socket: string, answerMs: number = defaultAnswerMs): C
         boundMs: changeAnswerMs,
       });
     },
-    rollBackBinary: (service, { to, force }) => {
-      const query = `?force=${force}${to === undefined ? "" : `&to=${encodeURIComponent(to)}`}`;
+    rollBackBinary: (service, { to, force, drained }) => {
+      const query = `?force=${force}&drained=${drained}${to === undefined ? "" : `&to=${encodeURIComponent(to)}`}`;
       const target = `/v1/services/${encodeURIComponent(service)}/binary/rollback${query}`;
       return exchange(socket, { method: "POST", target, boundMs: changeAnswerMs });
     },

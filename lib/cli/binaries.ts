@@ -38,7 +38,7 @@ export class ServiceBinaries implements Binaries {
         if (phase === "serving" || phase === "replacing") return undefined;
         return `it is ${phase}${note === undefined ? "" : `, ${note}`}: expected an epoch that serves`;
       },
-      check: (path, gone) => checkExecutable(service, assembled, path, gone),
+      check: (path, options) => checkExecutable(service, assembled, path, options),
       trigger: (source, options) => supervisor.trigger(name, source, options)?.request,
       trialMs,
       tell,
@@ -92,7 +92,7 @@ async function checkExecutable(
   service: Service,
   assembled: Assembled,
   path: string,
-  gone: AbortSignal,
+  { drained, gone }: SwitchOptions,
 ): Promise<{ readonly version: string } | Refusal> {
   const foreign = headerProblem(path);
   if (foreign !== undefined) return foreign;
@@ -108,7 +108,8 @@ async function checkExecutable(
       : String(ran.error);
     return refusal(ran.kind === "timeout" ? "binary_hangs" : "spawn_failed", `run ${path} --version: ${why}`);
   }
-  const hotRestartVersion = service.newest?.hotRestartVersion;
+  // Without a handoff nothing has to fit.
+  const hotRestartVersion = drained ? undefined : service.newest?.hotRestartVersion;
   const outcome = await assembled.preflightOf(path).run({
     depth: "full",
     provenKeys: [],

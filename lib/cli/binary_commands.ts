@@ -12,6 +12,7 @@ export interface SwitchFlags {
   readonly wait?: true | "live" | "drained";
   readonly service?: string;
   readonly force?: true;
+  readonly drained?: true;
   readonly json?: true;
   readonly apiSocket?: string;
 }
@@ -34,6 +35,7 @@ export function addBinaryCommands(program: Command, terminal: Terminal, end: End
     )
     .option("--service <NAME>", "which one, where there are several")
     .option("--force", "also where it runs already, and even though the serving epoch's control plane is away")
+    .option("--drained", "no handoff, for an Envoy that can't take over: drain what serves, end it, start afresh")
     .option("--json", "for programs")
     .addOption(apiSocketOption())
     .addHelpText("after", pushExamples)
@@ -62,10 +64,11 @@ export function addBinaryCommands(program: Command, terminal: Terminal, end: End
 }
 
 export function toSwitchOptions(flags: SwitchFlags): SwitchCommandOptions {
-  const { wait, service, force, json } = flags;
+  const { wait, service, force, drained, json } = flags;
   return {
     socket: socketOf(flags),
     force: force === true,
+    drained: drained === true,
     json: json === true,
     ...(service === undefined ? {} : { service }),
     ...(wait === undefined ? {} : { wait: wait === true ? "drained" : wait }),

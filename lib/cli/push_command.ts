@@ -5,7 +5,7 @@ import { type Client, connectTo, type EventStream, type SwitchAnswer } from "../
 import { oneLine, shortDigest } from "../observe/words.ts";
 import { exitCode } from "./exit_code.ts";
 import { reportFailure } from "./failure.ts";
-import { chooseService, seeThrough } from "./restart_command.ts";
+import { chooseService, seeThrough, tellPlan } from "./restart_command.ts";
 import { painter, type Terminal } from "./terminal.ts";
 
 export interface SwitchCommandOptions {
@@ -13,6 +13,8 @@ export interface SwitchCommandOptions {
   readonly service?: string;
   readonly wait?: "live" | "drained";
   readonly force: boolean;
+  /** Without a handoff: connections end. */
+  readonly drained: boolean;
   readonly json: boolean;
 }
 
@@ -48,6 +50,7 @@ export async function pushCommand(options: PushOptions, terminal: Terminal): Pro
       const answer = await client.push(service, {
         pieces: progress.count(source.pieces),
         force: options.force,
+        drained: options.drained,
         ...(source.sizeBytes === undefined ? {} : { sizeBytes: source.sizeBytes }),
         ...(source.sha256 === undefined ? {} : { sha256: source.sha256 }),
         ...(source.signature === undefined ? {} : { signature: source.signature }),
@@ -68,7 +71,7 @@ export async function rollBackBinaryCommand(
   options: SwitchCommandOptions & { readonly to?: string },
   terminal: Terminal,
 ): Promise<number> {
-  const { to, force } = options;
+  const { to, force, drained } = options;
   if (to !== undefined && !/^([0-9a-f]{4,64}|installed)$/.test(to)) {
     terminal.err(`error: --to ${oneLine(to)}: expected 4 to 64 digits of a sha256 in lower case, or installed\n`);
     return exitCode.usage;
@@ -76,7 +79,7 @@ export async function rollBackBinaryCommand(
   return await withService(
     options,
     terminal,
-    (client, service) => client.rollBackBinary(service, { force, ...(to === undefined ? {} : { to }) }),
+    (client, service) => client.rollBackBinary(service, { force, drained, ...(to === undefined ? {} : { to }) }),
   );
 }
 
@@ -88,6 +91,8 @@ async function withService(
   const client = connectTo(options.socket);
   const chosen = await chooseService(client, options, terminal);
   if (typeof chosen === "number") return chosen;
+  const no = options.drained ? await tellPlan(client, chosen.service, options, terminal) : undefined;
+  if (no !== undefined) return no;
   // Subscribed before the request, or its first steps would be missed.
   const events = options.wait === undefined ? undefined : await client.events();
   if (events !== undefined && events.kind !== "ok") return reportFailure(events, terminal, options.json);
@@ -102,7 +107,7 @@ async function withService(
 
 async function report(
   answer: SwitchAnswer,
-  { socket, json, wait }: SwitchCommandOptions,
+  { socket, json, wait, drained }: SwitchCommandOptions,
   events: EventStream | undefined,
   terminal: Terminal,
 ): Promise<number> {
@@ -119,7 +124,7 @@ async function report(
   }
   if (!json) terminal.out(`${painter(terminal.colour)("dim", "checked")}: ${what} is current, on trial\n`);
   const also = { ...(digest === undefined ? {} : { digest }), ...(version === undefined ? {} : { version }) };
-  return await seeThrough(service, request, wait, { socket, json, events, also }, terminal);
+  return await seeThrough(service, request, wait, { socket, json, drained, events, also }, terminal);
 }
 
 /** Or what is wrong with what was given. */

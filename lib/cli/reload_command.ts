@@ -25,6 +25,7 @@ export function addRollbackOptions(command: Command, terminal: Terminal, end: En
     .option("--list", "show what there is to go back to")
     .option("--binary", "the executable instead: the one before, see `epochd binaries`")
     .option("--to <DIGEST>", "with --binary: the beginning of its digest, or installed for --envoy-path")
+    .option("--drained", "with --binary: no handoff, for an Envoy that can't take over; connections end")
     .option("--service <NAME>", "with --binary: which one, where there are several");
   addChangeOptions(command, true).addOption(apiSocketOption()).addHelpText("after", rollbackExamples)
     .action(async (to: string | undefined, flags: ChangeFlags & RollbackFlags) => {
@@ -49,14 +50,15 @@ interface RollbackFlags {
   readonly list?: true;
   readonly binary?: true;
   readonly to?: string;
+  readonly drained?: true;
   readonly service?: string;
 }
 
 /** What does not go together. */
 function misuse(to: string | undefined, flags: ChangeFlags & RollbackFlags): string | undefined {
   if (flags.binary !== true) {
-    const alone = flags.to !== undefined ? "--to" : flags.service !== undefined ? "--service" : undefined;
-    return alone === undefined ? undefined : `${alone}: expected --binary beside it`;
+    const alone = (["to", "service", "drained"] as const).find((name) => flags[name] !== undefined);
+    return alone === undefined ? undefined : `--${alone}: expected --binary beside it`;
   }
   if (to !== undefined) return `${to}: expected --to ${to} with --binary`;
   if (flags.list === true) return "--list: expected no --binary beside it; `epochd binaries` lists executables";

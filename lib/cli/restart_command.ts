@@ -62,10 +62,10 @@ export async function chooseService(
 }
 
 /** Before anything is asked for: who pays for it. */
-async function tellPlan(
+export async function tellPlan(
   client: Client,
   service: string,
-  options: RestartOptions,
+  options: { readonly json: boolean; readonly dryRun?: boolean },
   terminal: Terminal,
 ): Promise<number | undefined> {
   const plan = await client.planRestart(service);

@@ -22,6 +22,7 @@ import { exitText, handoffFailed } from "./failing.ts";
 import { killLeaving, leave } from "./leaving.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { end, enterStopping } from "./stopping.ts";
+import { trialOf } from "./trial.ts";
 import { adminText } from "./view.ts";
 
 /** What a failed successor left behind when the newest epoch died: its process, or after that the flag it set. */
@@ -43,7 +44,8 @@ export function newestDied(
   if (remains?.child === undefined) d.stopTimers("kill");
   d.set({ retry: undefined });
   d.say(exited(d, epoch, exit, "newest"));
-  const back = rollbackPlan(d, epoch);
+  const trial = trialOf(d, epoch);
+  const back = trial?.back ?? rollbackPlan(d, epoch);
   if (back !== undefined) refuse(d, epoch.plan, exit, back);
   const plan = back ?? epoch.plan;
   const shared = {
@@ -53,7 +55,7 @@ export function newestDied(
     tries: back === undefined ? predecessor?.revivals ?? 0 : 0,
   };
   // One that dies soon after each LIVE would be revived for ever: its predecessor never gets to its end.
-  if (predecessor !== undefined && shared.tries < REVIVAL_TRIES) {
+  if (predecessor !== undefined && shared.tries < REVIVAL_TRIES && trial?.afresh !== true) {
     d.say({ kind: "newest_died", epoch: epoch.number, exit, answer: back === undefined ? "revival" : "rollback" });
     // The same epoch number again, against the predecessor that still drains: its connections live on (1.38.3 to 1.40.0).
     return afterRemains(d, { ...shared, cause: "revival", number: epoch.number, parent: predecessor }, remains);
@@ -162,10 +164,6 @@ export function adoptChild(
 
 function rollbackPlan(d: Draft, epoch: Epoch): Plan | undefined {
   const { rollbackWithinMs } = d.settings;
-  const { trial } = d.state;
-  if (trial !== undefined && trial.binaryDigest === epoch.plan.binaryDigest && d.nowMs <= trial.untilMs) {
-    return trial.before;
-  }
   if (rollbackWithinMs === 0 || d.nowMs - epoch.liveAtMs > rollbackWithinMs) return undefined;
   return d.state.proven.find((plan) => plan.key !== epoch.plan.key);
 }

@@ -9,6 +9,7 @@ import { REFUSED_KEPT } from "./state.ts";
 import { beginAfresh } from "./comeback.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { enterStopping } from "./stopping.ts";
+import { beginTrial } from "./trial.ts";
 
 /** The plan has passed: who would be cut is counted before anything is done. */
 export function count(d: Draft, phase: Replacing, attempt: number, plan: Plan): void {
@@ -51,7 +52,8 @@ export function startAfterDrain(d: Draft, drained: DrainedRestart): void {
 }
 
 /** It serves: both outcomes at once, since nobody is left to drain. */
-export function tellServes(d: Draft, { handoff, from, sinceMs, endedAtMs }: DrainedRestart, to: number): void {
+export function tellServes(d: Draft, { handoff, from, plan, sinceMs, endedAtMs }: DrainedRestart, to: number): void {
+  beginTrial(d, handoff, from.plan, plan);
   const of = { handoff: handoff.id, from: from.number, to, requests: handoff.requests };
   d.say(
     { kind: "handoff_live", ...of, tookMs: d.nowMs - handoff.beganAtMs, drainedFirst: true },

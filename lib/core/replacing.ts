@@ -1,9 +1,9 @@
 // Owns: a handoff under way, until the successor is LIVE. Must not: touch the serving epoch; what goes wrong is failing.ts.
 
-import type { Epoch, Exit, Plan } from "./epoch.ts";
+import type { Epoch, Exit } from "./epoch.ts";
 import type { Event, Inventory, Vitals } from "./event.ts";
 import type { Draft } from "./draft.ts";
-import type { Handoff, Replacing } from "./state.ts";
+import type { Replacing } from "./state.ts";
 import { CONTROL_PLANE_POLL_MS } from "./bounds.ts";
 import {
   askInventory,
@@ -33,6 +33,7 @@ import { leave } from "./leaving.ts";
 import { refusal } from "./refusal.ts";
 import { judge, lostAdmin } from "./serving.ts";
 import { enterYielding } from "./yielding.ts";
+import { beginTrial } from "./trial.ts";
 import { refusedBefore } from "./triggers.ts";
 
 type StepOf<K extends Replacing["step"]["kind"]> = Extract<Replacing["step"], { kind: K }>;
@@ -232,14 +233,6 @@ function live(d: Draft, phase: Replacing, epoch: Epoch, before: Inventory | unde
   });
   beginTrial(d, handoff, from.plan, epoch.plan);
   enterLive(d, { epoch, predecessor: { epoch: from, handoff, drainsSinceMs: d.nowMs, revivals: 0 }, compare: before });
-}
-
-/** Counts from LIVE on. A later epoch of the same executable goes on with the trial, one of another ends it. */
-function beginTrial(d: Draft, { onTrial }: Handoff, before: Plan, { binaryDigest }: Plan): void {
-  if (onTrial && before.binaryDigest !== binaryDigest) {
-    return d.set({ trial: { binaryDigest, before, untilMs: d.nowMs + d.settings.binaryTrialMs } });
-  }
-  if (d.state.trial?.binaryDigest !== binaryDigest) d.set({ trial: undefined });
 }
 
 function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): void {

@@ -278,6 +278,8 @@ export interface BinaryTrial {
   /** What served before it. */
   readonly before: Plan;
   readonly untilMs: number;
+  /** It came by a drained restart: neither of the two can hand over to the other. */
+  readonly drained: boolean;
 }
 
 /** All that one service knows between two events. */

@@ -50,6 +50,8 @@ export type Listed = { readonly kind: "listed"; readonly list: BinaryList } | {
 export interface SwitchOptions {
   /** Also where it runs already, and although the control plane is away. */
   readonly force: boolean;
+  /** By a drained restart, for what can't hand over. */
+  readonly drained: boolean;
   readonly gone: AbortSignal;
 }
 

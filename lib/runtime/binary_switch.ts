@@ -6,6 +6,7 @@ import type { Fact } from "../core/fact.ts";
 import { type Refusal, refusal } from "../core/refusal.ts";
 import type { ShellFact } from "../observe/shell_fact.ts";
 import type { Listed, Switched, SwitchOptions, Upload } from "./binaries.ts";
+import type { RestartOptions } from "./control.ts";
 import type { Slots, SlotTrial } from "./slots_port.ts";
 
 export interface BinarySwitchOptions {
@@ -16,8 +17,8 @@ export interface BinarySwitchOptions {
   /** Whether a hot restart may be asked for now; why not. */
   readonly notNow: () => string | undefined;
   /** Everything a handoff would ask of this executable, and what it says of itself. */
-  readonly check: (path: string, gone: AbortSignal) => Promise<{ readonly version: string } | Refusal>;
-  readonly trigger: (source: "push" | "rollback", options: { readonly force: boolean }) => string | undefined;
+  readonly check: (path: string, options: SwitchOptions) => Promise<{ readonly version: string } | Refusal>;
+  readonly trigger: (source: "push" | "rollback", options: RestartOptions) => string | undefined;
   readonly trialMs: () => number;
   readonly tell: (fact: ShellFact) => void;
   /** Calls back once; the result cancels it. */
@@ -44,7 +45,8 @@ export class BinarySwitch {
 
   constructor(private readonly options: BinarySwitchOptions) {}
 
-  async push(upload: Upload, { force, gone }: SwitchOptions): Promise<Switched> {
+  async push(upload: Upload, options: SwitchOptions): Promise<Switched> {
+    const { force } = options;
     return await this.#alone(async () => {
       const { slots } = this.options;
       if (!force && upload.sha256 !== undefined && await this.#runs(upload.sha256)) {
@@ -58,18 +60,19 @@ export class BinarySwitch {
         return { kind: "unchanged", digest };
       }
       // Receiving took its time.
-      const checked = this.#obstacle() ?? await this.options.check(path, gone);
+      const checked = this.#obstacle() ?? await this.options.check(path, options);
       if ("detail" in checked) {
         await received.discard();
         return refused(checked);
       }
       const wrong = await slots.adopt(received, checked.version);
       if (wrong !== undefined) return refused(wrong);
-      return await this.#switchTo(digest, "push", force, checked.version);
+      return await this.#switchTo(digest, "push", options, checked.version);
     });
   }
 
-  async rollBack(to: string | undefined, { force, gone }: SwitchOptions): Promise<Switched> {
+  async rollBack(to: string | undefined, options: SwitchOptions): Promise<Switched> {
+    const { force } = options;
     return await this.#alone(async () => {
       const { slots } = this.options;
       const target = await this.#target(to);
@@ -79,9 +82,9 @@ export class BinarySwitch {
       if (!force && await this.#runs(digest)) return { kind: "unchanged", ...shown };
       const wrong = digest === undefined ? undefined : await slots.verify(digest);
       if (wrong !== undefined) return refused(wrong);
-      const checked = this.#obstacle() ?? await this.options.check(slots.pathOf(digest), gone);
+      const checked = this.#obstacle() ?? await this.options.check(slots.pathOf(digest), options);
       if ("detail" in checked) return refused(checked);
-      return await this.#switchTo(digest, "rollback", force, checked.version);
+      return await this.#switchTo(digest, "rollback", options, checked.version);
     });
   }
 
@@ -183,7 +186,7 @@ export class BinarySwitch {
   async #switchTo(
     digest: string | undefined,
     source: "push" | "rollback",
-    force: boolean,
+    { force, drained }: SwitchOptions,
     version: string,
   ): Promise<Switched> {
     const { service, slots, tell, trigger } = this.options;
@@ -193,7 +196,7 @@ export class BinarySwitch {
     if ("detail" in trial) return refused(trial);
     tell({ kind: "binary_switched", service, to: digest ?? slots.pathOf(undefined), version, source });
     const heard: Fact[] = this.#heard = [];
-    const request = trigger(source, { force });
+    const request = trigger(source, { force, drained });
     this.#heard = undefined;
     if (request === undefined) {
       await slots.goBack(trial);

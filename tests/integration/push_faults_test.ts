@@ -276,3 +276,28 @@ Deno.test("push: a candidate that crashes on trial is rolled back with its links
   }
   assert.deepEqual(eventsOf(epochd, "newest_died").map(({ answer }) => answer), ["rollback", "rollback"]);
 });
+
+Deno.test("push --drained: an Envoy that can't take over, counted first; one that dies on trial goes back the same way", async () => {
+  await using here = scene();
+  const crash = here.directory.at("crash");
+  const incompatible = wrapper(
+    here,
+    "incompatible",
+    `case "$*" in *--hot-restart-version*) echo 99.104; exit 0;; *--restart-epoch*) pid=$$; ` +
+      `(while ! [ -e ${crash} ]; do kill -0 $pid || exit; sleep 0.05; done; kill -SEGV $pid) >/dev/null 2>&1 & ;; esac`,
+  );
+  const epochd = await startWithSlots(here, { ...SHORT, envoyPath: envoyPath("1.39.3") });
+  await refusedPush(epochd, [incompatible], /hot.restart.version.differs/);
+  const { code, stdout, stderr } = await epochd.command("push", incompatible, "--drained", "--wait");
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^a drained restart of envoy ends \d+ connections?/);
+  const info = await serverInfo(here.admin);
+  assert.deepEqual([info.epoch, info.version], [0, "1.40.0"]);
+  assert.notEqual(linkOf(here, "current"), undefined);
+  Deno.writeTextFileSync(crash, "");
+  await epochd.waitForEvent("binary_undone");
+  await until("the one before serves", async () => (await serverInfo(here.admin)).version === "1.39.3");
+  assert.equal(linkOf(here, "current"), undefined);
+  const alone = await epochd.command("rollback", "--drained");
+  assert.deepEqual([alone.code, /--drained: expected --binary/.test(alone.stderr)], [2, true], alone.stderr);
+});

@@ -38,7 +38,7 @@ export function plan(name: string): Plan {
  *     lock ATTEMPT taken|held             published ok|PROBLEM...
  *     sighted [slots=SLOT,SLOT] [beat=EPOCH] [owner=EPOCH[:ready]] [answers=EPOCH] [mine] [lock]
  *             [unfinished=EPOCH:AGE_MS[:owned]] [orphans=EPOCH,EPOCH]
- *     hup | request NAME [force|drained] | push NAME | stop SOURCE | reopen | start | marker ok|PROBLEM...
+ *     hup | request NAME [force|drained] | push NAME [drained] | stop SOURCE | reopen | start | marker ok|PROBLEM...
  */
 export function happening(line: string, nowMs: number): Happening {
   const [word = "", ...args] = line.split(" ");
@@ -52,7 +52,7 @@ export function happening(line: string, nowMs: number): Happening {
     case "request":
       return trigger("api", [args[0] ?? ""], args[1] === "force", args[1] === "drained");
     case "push":
-      return trigger("push", [args[0] ?? ""], false);
+      return trigger("push", [args[0] ?? ""], false, args[1] === "drained");
     case "stop":
       return { kind: "stop", source: rest(0) };
     case "reopen":

@@ -9,7 +9,7 @@ import type { Switched, Upload } from "../../../lib/runtime/binaries.ts";
 import { tempDir } from "../../support/tempdir.ts";
 import { until } from "../../support/until.ts";
 
-const options = { force: false, gone: new AbortController().signal };
+const options = { force: false, drained: false, gone: new AbortController().signal };
 const exit = { code: 139, signal: "SIGSEGV" };
 
 function upload(text: string): Upload {
