@@ -220,3 +220,33 @@ test("garbage, half handshakes and clients that say nothing are ended, and do no
   );
   assert.deepEqual(api.told.filter(({ kind }) => kind === "bug"), []);
 });
+
+test("TCP: an executable is pushed by an admin alone, over TLS and plain; nobody else's body is read", async () => {
+  await using dir = tempDir();
+  const [operator, admin] = [createKey("operator", "operate", ""), createKey("boss", "admin", "")];
+  const authority = makeAuthority(dir);
+  const server = makeCertificate(dir, "server", { alternatives: "DNS:localhost" });
+  const keys = { "api-keys-file": keysFile(dir, formatEntry(operator.entry), formatEntry(admin.entry)) };
+  const content = new Uint8Array(3_000_000).map((_, at) => at % 251);
+  for (const secure of [false, true]) {
+    const files = { "api-tls-cert": server.certPath, "api-tls-key": server.keyPath };
+    await using api = await serveTcp(secure ? { ...keys, ...files } : keys);
+    const client = Deno.createHttpClient({ caCerts: [Deno.readTextFileSync(authority.certPath)] });
+    const put = async (key: string | undefined, body: BodyInit) => {
+      const url = `${secure ? "https://localhost" : "http://127.0.0.1"}:${api.port}/v1/services/envoy/binary`;
+      const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+      const response = await fetch(url, { method: "PUT", headers, body, client });
+      return [response.status, await response.text()] as const;
+    };
+    assert.equal((await put(undefined, content))[0], 401);
+    assert.equal((await put(operator.key, content))[0], 403);
+    assert.deepEqual(api.binaries.pushed, []);
+    assert.equal((await put(admin.key, content))[0], 202);
+    // Without a length: in chunks.
+    const stream = new Blob([content]).stream();
+    assert.equal((await put(admin.key, stream))[0], 202);
+    for (const { bytes } of api.binaries.pushed) assert.deepEqual(bytes, content);
+    assert.equal(api.binaries.pushed.length, 2);
+    client.close();
+  }
+});
