@@ -21,6 +21,7 @@ export interface Signature {
 /** What is signed; the whole of it is asked for only where the signature is over that. */
 export interface Signed {
   readonly blake2b512: Uint8Array;
+  readonly sizeBytes: number;
   readonly whole: () => Promise<Uint8Array>;
 }
 
@@ -28,6 +29,8 @@ export interface Signed {
 const spkiPrefix = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const keyBytes = 42;
 const signatureBytes = 74;
+/** Read whole into memory; running out of it would end epochd, and Envoy with it. */
+const mostWholeBytes = 268_435_456;
 
 /** Base64 alone, or a key file's text with its comment; undefined where it is neither. */
 export function parsePublicKey(text: string): MinisignKey | undefined {
@@ -75,6 +78,9 @@ export async function signatureProblem(
   if (known.length === 0) {
     const ids = keys.map(({ id }) => id).join(", ");
     return `is by key ${keyId}, expected one of ${ids}`;
+  }
+  if (over === "whole" && signed.sizeBytes > mostWholeBytes) {
+    return `is over the content itself, which has ${signed.sizeBytes} bytes: expected one over its digest, as minisign makes without -l, for more than ${mostWholeBytes}`;
   }
   const content = over === "digest" ? signed.blake2b512 : await signed.whole();
   const signer = known.find(({ key }) => isBy(key, content, signature));

@@ -83,6 +83,7 @@ async function take(directory: string, upload: Upload, rules: UploadRules): Prom
   }
   const wrong = await checkSignature(upload.signature, rules.keys, {
     blake2b512: blake2b.digest(),
+    sizeBytes: bytes,
     whole: () => Deno.readFile(path),
   }, "the pushed binary");
   if (wrong !== undefined) return refused(wrong);

@@ -280,6 +280,7 @@ export class BinarySlots implements Slots {
 
   async #verifyContent(digest: string, keys: readonly MinisignKey[]): Promise<Refusal | undefined> {
     const path = this.#place.binaryOf(digest);
+    let sizeBytes = 0;
     const sha256 = createHash("sha256");
     const blake2b = keys.length === 0 ? undefined : createHash("blake2b512");
     {
@@ -287,6 +288,7 @@ export class BinarySlots implements Slots {
       const buffer = new Uint8Array(BUFFER);
       for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) {
         const piece = buffer.subarray(0, count);
+        sizeBytes += count;
         sha256.update(piece);
         blake2b?.update(piece);
       }
@@ -305,6 +307,6 @@ export class BinarySlots implements Slots {
     }
     const text = entry.kind === "there" ? await Deno.readTextFile(signature) : undefined;
     const whole = () => Deno.readFile(path);
-    return await checkSignature(text, keys, { blake2b512: blake2b.digest(), whole }, path);
+    return await checkSignature(text, keys, { blake2b512: blake2b.digest(), sizeBytes, whole }, path);
   }
 }

@@ -19,11 +19,17 @@ trusted comment: legacy
 INQSkPzLsTg3P7HTLY+amaU8uIFpAlv3+5CSgQtX35figol8gj43BrHdRnuPzY8k+88Rx3qA0kTVZSJApkfnDw==
 `;
 
-async function problemOf(signature: string, keys: readonly string[], bytes = content): Promise<string | undefined> {
+async function problemOf(
+  signature: string,
+  keys: readonly string[],
+  bytes = content,
+  sizeBytes = bytes.length,
+): Promise<string | undefined> {
   const parsed = parseSignature(signature);
   if (parsed === undefined) return "no signature";
   return await signatureProblem(parsed, keys.map((key) => parsePublicKey(key)!), {
     blake2b512: createHash("blake2b512").update(bytes).digest(),
+    sizeBytes,
     whole: () => Promise.resolve(bytes),
   });
 }
@@ -88,4 +94,14 @@ Deno.test("minisign: takes what the tests' own signer makes", async () => {
   for (const legacy of [false, true]) {
     strictEqual(await problemOf(mine.sign(content, { legacy }), [mine.publicKey]), undefined);
   }
+});
+
+Deno.test("minisign: what is too large to be read whole needs a signature over its digest", async () => {
+  const large = 300_000_000;
+  strictEqual(await problemOf(prehashed, [publicKey], content, large), undefined);
+  ok(
+    (await problemOf(legacy, [publicKey], content, large))?.startsWith(
+      "is over the content itself, which has 300000000",
+    ),
+  );
 });
