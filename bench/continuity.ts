@@ -49,9 +49,26 @@ function lost(runs: readonly ContinuityRun[]): Figure {
     unit: "requests",
     value: Math.max(...off),
     bound: "0: counters go on as deltas",
-    notes: runs.map((run) =>
-      `${run.options.version}: ${run.counted} counted, ${run.sent} answered, ${run.failed} failed`
-    ),
+    table: [
+      [
+        "Envoy",
+        "answered",
+        "sink: counted",
+        ...RANGES_MS.map((ms) => `sink: rate[${seconds(ms)}]`),
+        ...RANGES_MS.map((ms) => `scraped: rate[${seconds(ms)}]`),
+        "scrape misses at a handoff",
+        "gauge differs: scraped, sink",
+      ],
+      ...runs.map((run) => [
+        run.options.version,
+        run.sent,
+        run.counted,
+        ...RANGES_MS.map((ms) => range(run, SINK_REQUESTS, ms)),
+        ...RANGES_MS.map((ms) => range(run, REQUESTS, ms)),
+        `${round(Math.min(...lostOf(run)), 0)} to ${round(Math.max(...lostOf(run)), 0)} ms`,
+        `${offOf(run, CONNECTIONS)}, ${offOf(run, SINK_CONNECTIONS)} of ${of(run, CONNECTIONS).length}`,
+      ]),
+    ],
   }, 0);
 }
 
@@ -70,7 +87,6 @@ function sinkRate(runs: readonly ContinuityRun[]): Figure {
     unit: "%",
     value: Math.max(...worst),
     bound: `<= ${SINK_PERCENT} % in every window: a flush lies before or after a sample`,
-    notes: runs.map((run) => describe(run, SINK_REQUESTS)),
   }, SINK_PERCENT);
 }
 
@@ -87,18 +103,11 @@ function scrapedRate(runs: readonly ContinuityRun[]): Figure {
     value: Math.max(...all.map(Math.abs)),
     samples: spread(all),
     bound: `<= a scrape interval and a flush, ${limit} ms here; a sink misses nothing`,
-    notes: runs.flatMap((run) => [
-      `${run.options.version}: ${
-        lostOf(run).map((ms) => round(ms, 0)).join(", ")
-      } ms; scrapes missed: ${run.envoy.missed.length} of ${run.envoy.scrapes}`,
-      describe(run, REQUESTS),
-    ]),
   }, limit);
 }
 
 function gauges(runs: readonly ContinuityRun[]): Figure {
-  const count = (run: ContinuityRun, name: string) => differing(of(run, name), of(run, HELD));
-  const value = Math.max(...runs.flatMap((run) => [count(run, CONNECTIONS), count(run, SINK_CONNECTIONS)]));
+  const value = Math.max(...runs.flatMap((run) => [offOf(run, CONNECTIONS), offOf(run, SINK_CONNECTIONS)]));
   return atMost({
     name: "samples of a connection gauge that differ from what clients hold",
     how:
@@ -107,11 +116,6 @@ function gauges(runs: readonly ContinuityRun[]): Figure {
     unit: "samples",
     value,
     bound: `<= 1 for each handoff: while a parent ends`,
-    notes: runs.map((run) =>
-      `${run.options.version}: ${count(run, CONNECTIONS)} of ${of(run, CONNECTIONS).length} scraped, ${
-        count(run, SINK_CONNECTIONS)
-      } of ${of(run, SINK_CONNECTIONS).length} at the sink`
-    ),
   }, OPTIONS.handoffs);
 }
 
@@ -154,12 +158,13 @@ function far({ dip, spike }: { readonly dip: number; readonly spike: number }): 
   return Math.max(-dip, spike);
 }
 
-function describe(run: ContinuityRun, name: string): string {
-  const texts = RANGES_MS.map((rangeMs) => {
-    const { dip, spike, windows } = deviationOf(run, name, rangeMs);
-    return `rate[${seconds(rangeMs)}] from ${round(dip)} % to +${round(spike)} % in ${windows} windows`;
-  });
-  return `${run.options.version}: ${texts.join(", ")}`;
+function range(run: ContinuityRun, name: string, rangeMs: number): string {
+  const { dip, spike } = deviationOf(run, name, rangeMs);
+  return `${round(dip)} to +${round(spike)} %`;
+}
+
+function offOf(run: ContinuityRun, name: string): number {
+  return differing(of(run, name), of(run, HELD));
 }
 
 function seconds(ms: number): string {

@@ -59,7 +59,7 @@ export function phasesOf(epochd: Epochd, handoff: number, triggeredAtMs: number)
 /** Unix ms of an Envoy's first line and of its main loop's start. */
 export function envoyWords(lines: readonly string[]): { readonly firstAtMs: number; readonly loopAtMs: number } {
   return {
-    firstAtMs: timeOf(lines.find((line) => line.startsWith("[")) ?? ""),
+    firstAtMs: timeOf(lines.find((line) => line.includes("initializing epoch")) ?? ""),
     loopAtMs: timeOf(lines.find((line) => line.includes("starting main dispatch loop")) ?? ""),
   };
 }
