@@ -7,6 +7,7 @@ import { environment, loadAverage } from "./environment.ts";
 import { continuityFigures } from "./continuity.ts";
 import { handoffFigures } from "./handoffs.ts";
 import { loadFigures } from "./load.ts";
+import { meterPart } from "./meter/part.ts";
 import { podFigures } from "./pods.ts";
 import { type Figure, toMarkdown, writeReport } from "./report.ts";
 import { scaleFigures } from "./scale.ts";
@@ -19,6 +20,7 @@ const PARTS = {
   load: loadFigures,
   continuity: continuityFigures,
   scale: scaleFigures,
+  meter: meterPart,
 };
 const isTerminal = Deno.stderr.isTerminal();
 
@@ -38,9 +40,14 @@ if (unknown.length > 0) {
 await compile();
 const loadBefore = loadAverage();
 const figures: Figure[] = [];
-for (const part of wanted) figures.push(...await PARTS[part as keyof typeof PARTS](tell));
+const sections: string[] = [];
+for (const part of wanted) {
+  const found = await PARTS[part as keyof typeof PARTS](tell);
+  figures.push(..."figures" in found ? found.figures : found);
+  if ("section" in found) sections.push(found.section);
+}
 if (isTerminal) tell("");
-const report = { environment: await environment(loadBefore), figures };
+const report = { environment: await environment(loadBefore), figures, sections };
 console.log(toMarkdown(report));
 // A part alone is for looking into something; the report is of one run.
 if (wanted.length === Object.keys(PARTS).length) await writeReport(import.meta.dirname!, report);

@@ -36,13 +36,21 @@ export interface Environment {
 export interface Report {
   readonly environment: Environment;
   readonly figures: readonly Figure[];
+  /** Tables and plots that are no figures with a bound; Markdown, from the second level of headings on. */
+  readonly sections: readonly string[];
+}
+
+/** What a part of the bench may give beside its figures. */
+export interface Part {
+  readonly figures: readonly Figure[];
+  readonly section: string;
 }
 
 export function atMost(figure: Omit<Figure, "passed" | "limit">, limit: number): Figure {
   return { ...figure, limit, passed: figure.value <= limit };
 }
 
-export function toMarkdown({ environment, figures }: Report): string {
+export function toMarkdown({ environment, figures, sections }: Report): string {
   const { date, cores, cpu, kernel, memoryMb, load, scheduling, epochd, compiled, envoy } = environment;
   const failed = figures.filter(({ passed }) => !passed).length;
   const rows = figures.map(({ name, value, unit, bound, passed, samples }) => {
@@ -72,6 +80,7 @@ export function toMarkdown({ environment, figures }: Report): string {
     ...details.flat(),
     ...tables.flat(),
     "",
+    ...sections,
   ].join("\n");
 }
 
@@ -82,5 +91,8 @@ function rowsOf([head = [], ...rows]: NonNullable<Figure["table"]>): string[] {
 
 export async function writeReport(directory: string, report: Report): Promise<void> {
   await Deno.writeTextFile(`${directory}/report.md`, toMarkdown(report));
-  await Deno.writeTextFile(`${directory}/report.json`, JSON.stringify(report, null, 2) + "\n");
+  await Deno.writeTextFile(
+    `${directory}/report.json`,
+    JSON.stringify({ ...report, sections: undefined }, null, 2) + "\n",
+  );
 }

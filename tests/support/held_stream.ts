@@ -1,5 +1,5 @@
 // Owns: one long streaming answer, checked chunk by chunk. Must not reopen it: a broken stream stays broken.
-import { HttpConnection, HttpFailure, type Target } from "./http_client.ts";
+import { type FailureKind, HttpConnection, HttpFailure, type Target } from "./http_client.ts";
 import { chunkLine } from "./upstream.ts";
 
 export interface HeldStreamOptions {
@@ -8,12 +8,14 @@ export interface HeldStreamOptions {
   readonly everyMs: number;
   /** How much longer than `everyMs` a chunk may take. */
   readonly stallMs?: number;
+  /** Called for each chunk, as it comes. */
+  readonly onChunk?: () => void;
 }
 
 export type StreamOutcome =
   | { readonly kind: "complete"; readonly chunks: number }
   | { readonly kind: "abandoned"; readonly chunks: number }
-  | { readonly kind: "broken"; readonly chunks: number; readonly detail: string };
+  | { readonly kind: "broken"; readonly chunks: number; readonly detail: string; readonly failure: FailureKind };
 
 export interface HeldStream {
   /** Chunks that came so far, in order. */
@@ -44,6 +46,7 @@ export function holdStream(options: HeldStreamOptions): HeldStream {
       rest = rest.slice(expected.length);
       received++;
       markOpened();
+      options.onChunk?.();
     }
   };
   const run = async (): Promise<StreamOutcome> => {
@@ -58,7 +61,7 @@ export function holdStream(options: HeldStreamOptions): HeldStream {
     } catch (error) {
       if (abandoned) return { kind: "abandoned", chunks: received };
       const detail = `${error instanceof Error ? error.message : String(error)}; ${received} of ${chunks} chunks came`;
-      return { kind: "broken", chunks: received, detail };
+      return { kind: "broken", chunks: received, detail, failure: HttpFailure.of(error, "stream").kind };
     } finally {
       connection?.close();
       markOpened();

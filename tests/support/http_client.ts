@@ -23,6 +23,11 @@ export class HttpFailure extends Error {
     super(`${kind}: ${detail}`);
     this.name = "HttpFailure";
   }
+
+  /** Gives an error of the runtime its name; `when` goes before its text. */
+  static of(error: unknown, when: string): HttpFailure {
+    return asFailure(error, when);
+  }
 }
 
 export interface HttpRequest {
@@ -85,6 +90,11 @@ export class HttpConnection implements Disposable {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Over a connection that is there already, such as one of TLS. */
+  static over(conn: Deno.Conn, host: string): HttpConnection {
+    return new HttpConnection(conn, host);
   }
 
   /**
@@ -291,6 +301,8 @@ function asFailure(error: unknown, when: string): HttpFailure {
     error instanceof errors.ConnectionReset || error instanceof errors.ConnectionAborted ||
     error instanceof errors.BrokenPipe || error instanceof errors.NotConnected
   ) return new HttpFailure("reset", detail);
+  // TLS that ends without its close_notify.
+  if (error instanceof errors.UnexpectedEof) return new HttpFailure("closed_early", detail);
   if (error instanceof errors.TimedOut) return new HttpFailure("timeout", detail);
   return new HttpFailure("local", detail);
 }
