@@ -8,7 +8,7 @@ DENO_DIR := $(TOOLS_DIR)/cache/deno
 export PYTHON TOOLS_DIR DENO_DIR DENO_TLS_CA_STORE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check compile bench soak faults fmt test-cluster cluster-up cluster-down clean
+.PHONY: help setup demo test check compile bench epochd-bench soak faults fmt test-cluster cluster-up cluster-down clean
 
 help:
 	@echo 'make demo          hot restarts of a real Envoy under live traffic'
@@ -17,6 +17,7 @@ help:
 	@echo 'make compile       dist/epochd and dist/epochd-probe'
 	@echo 'make bench         the figures that the README gives'
 	@echo 'make soak          a thousand handoffs under load, about 40 minutes; writes bench/soak.md'
+	@echo 'make epochd-bench  the drop meter alone, of epochd and of another supervisor beside it (ARGS=--help)'
 	@echo 'make faults   everything that can go wrong, done to a real Envoy under traffic'
 	@echo 'make fmt           format the code'
 	@echo 'make setup         the toolchain alone, into .tools/ (each of the above does it by itself)'
@@ -29,7 +30,7 @@ help:
 setup:
 	@$(PYTHON) tools/setup.py
 
-demo test check compile bench soak faults fmt test-cluster cluster-up cluster-down: setup
+demo test check compile bench epochd-bench soak faults fmt test-cluster cluster-up cluster-down: setup
 	@$(DENO) task --quiet $@ $(ARGS)
 
 clean:

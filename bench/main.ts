@@ -2,12 +2,14 @@
 // Owns: `make bench`: measures every figure of the README in one run and writes bench/report.md and bench/report.json.
 // Must not: fail because a figure misses its bound; the report says so, and nothing else depends on it.
 // On a machine that others use as well, `chrt --fifo 10 make bench` (root) keeps them out of the figures; the report tells.
+import { parseArgs } from "node:util";
 import { compile } from "../tools/compile.ts";
 import { environment, loadAverage } from "./environment.ts";
 import { continuityFigures } from "./continuity.ts";
 import { handoffFigures } from "./handoffs.ts";
 import { loadFigures } from "./load.ts";
 import { meterPart } from "./meter/part.ts";
+import { peerProblem } from "./meter/peer_command.ts";
 import { podFigures } from "./pods.ts";
 import { type Figure, toMarkdown, writeReport } from "./report.ts";
 import { scaleFigures } from "./scale.ts";
@@ -20,7 +22,7 @@ const PARTS = {
   load: loadFigures,
   continuity: continuityFigures,
   scale: scaleFigures,
-  meter: meterPart,
+  meter: (tell: (text: string) => void) => meterPart(tell, peer),
 };
 const isTerminal = Deno.stderr.isTerminal();
 
@@ -30,12 +32,12 @@ function tell(text: string): void {
   else console.error(text);
 }
 
-const wanted = Object.keys(PARTS).filter((part) => Deno.args.length === 0 || Deno.args.includes(part));
-const unknown = Deno.args.filter((argument) => !(argument in PARTS));
-if (unknown.length > 0) {
-  console.error(`unknown part ${unknown.join(", ")}, expected: ${Object.keys(PARTS).join(", ")}`);
+const { positionals, values: { peer }, problem } = commandLine();
+if (problem !== undefined) {
+  console.error(problem);
   Deno.exit(2);
 }
+const wanted = Object.keys(PARTS).filter((part) => positionals.length === 0 || positionals.includes(part));
 
 await compile();
 const loadBefore = loadAverage();
@@ -51,3 +53,18 @@ const report = { environment: await environment(loadBefore), figures, sections }
 console.log(toMarkdown(report));
 // A part alone is for looking into something; the report is of one run.
 if (wanted.length === Object.keys(PARTS).length) await writeReport(import.meta.dirname!, report);
+
+/** Names of parts, and the other supervisor that the drop meter is to measure beside this one. */
+function commandLine() {
+  try {
+    const asked = parseArgs({ args: Deno.args, options: { peer: { type: "string" } }, allowPositionals: true });
+    const unknown = asked.positionals.filter((part) => !(part in PARTS));
+    const strange = asked.values.peer === undefined ? undefined : peerProblem(asked.values.peer);
+    const problem = unknown.length > 0
+      ? `unknown part ${unknown.join(", ")}, expected: ${Object.keys(PARTS).join(", ")}`
+      : strange && `--peer '${asked.values.peer}': ${strange}`;
+    return { ...asked, problem };
+  } catch (error) {
+    return { positionals: [] as string[], values: { peer: undefined }, problem: (error as Error).message };
+  }
+}

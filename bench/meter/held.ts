@@ -61,9 +61,12 @@ export async function keepAsking(desk: Desk, open: () => Promise<Line>, asking: 
   const { sessionMs = Infinity, staysOn = false } = asking;
   let line: Line | undefined;
   let openedAtMs = 0;
+  let lastAtMs: number | undefined;
   const drop = () => {
     line?.close();
     line = undefined;
+    if (lastAtMs !== undefined) tally.session({ openedAtMs, lastAtMs });
+    lastAtMs = undefined;
   };
   let dueAtMs = now() + Math.random() * desk.everyMs;
   while (true) {
@@ -83,7 +86,8 @@ export async function keepAsking(desk: Desk, open: () => Promise<Line>, asking: 
         line = await open();
       }
       await line.ask();
-      tally.answered(now() - sentAtMs, now());
+      lastAtMs = now();
+      tally.answered(lastAtMs - sentAtMs, lastAtMs);
       if (sessionMs === 0) drop();
     } catch (error) {
       drop();

@@ -6,24 +6,44 @@
  */
 // Owns: the command `epochd-bench`: its arguments, its files, and its end by Ctrl-C. Must not: fail because something was dropped; the
 // report says so.
+import { dirname } from "node:path";
 import { meterMarkdown, plotName, plotOf } from "./markdown.ts";
 import type { MeterReport } from "./meter_report.ts";
-import { parseCommandLine, USAGE } from "./options.ts";
+import { type CommandLine, parseCommandLine, SCENARIOS, USAGE } from "./options.ts";
 import { meterFigures } from "./run.ts";
 
-/** Returns report.md's text. */
-export async function writeMeterReport(directory: string, report: MeterReport, json?: string): Promise<string> {
-  const markdown = meterMarkdown(report);
-  await Deno.mkdir(directory, { recursive: true });
-  await Deno.writeTextFile(`${directory}/report.md`, markdown);
-  await Deno.writeTextFile(json ?? `${directory}/report.json`, JSON.stringify(report, null, 2) + "\n");
-  await writePlots(directory, report);
-  return markdown;
-}
-
-export async function writePlots(directory: string, report: MeterReport): Promise<void> {
+/** Into a folder that is there; what another run has left in it is replaced. */
+export async function writeMeterReport(directory: string, report: MeterReport): Promise<void> {
+  for (const { name } of Deno.readDirSync(directory)) {
+    if (/^report-.*\.svg$/.test(name)) await Deno.remove(`${directory}/${name}`);
+  }
+  await Deno.writeTextFile(`${directory}/report.md`, meterMarkdown(report));
+  await Deno.writeTextFile(`${directory}/report.json`, jsonOf(report));
   for (const scenario of report.scenarios) {
     await Deno.writeTextFile(`${directory}/${plotName(scenario)}`, plotOf(scenario));
+  }
+}
+
+function jsonOf(report: MeterReport): string {
+  // A window of the timeline a line: there are hundreds.
+  const text = JSON.stringify(report, null, 2);
+  return text.replaceAll(/\{\s+"fromMs"[^}]*\}/g, (window) => window.replaceAll(/\s+/g, " ")) + "\n";
+}
+
+/** Before the minutes of measuring, not after them. */
+async function problemOf({ out, json }: CommandLine): Promise<string | undefined> {
+  try {
+    if (out !== undefined) await Deno.mkdir(out, { recursive: true });
+  } catch (error) {
+    return `--out ${out}: expected a directory, or a place for one: ${(error as Error).message}`;
+  }
+  try {
+    const isDirectory = json !== undefined && (await Deno.lstat(json).catch(() => undefined))?.isDirectory;
+    if (json !== undefined && (isDirectory || !(await Deno.stat(dirname(json))).isDirectory)) {
+      throw new Error("it is none");
+    }
+  } catch (error) {
+    return `--json ${json}: expected a file in a directory that is there: ${(error as Error).message}`;
   }
 }
 
@@ -37,7 +57,14 @@ async function main(): Promise<number> {
     console.error(`epochd-bench: ${asked.error}`);
     return 2;
   }
-  const { out = import.meta.dirname!, json } = asked;
+  const problem = await problemOf(asked);
+  if (problem !== undefined) {
+    console.error(`epochd-bench: ${problem}`);
+    return 2;
+  }
+  const { json } = asked;
+  // A scenario alone is for looking into something; the report that is kept is of all.
+  const out = asked.out ?? (asked.scenarios.length === SCENARIOS.length ? import.meta.dirname : undefined);
   const interrupted = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     Deno.addSignalListener(signal, () => interrupted.abort(signal));
@@ -46,11 +73,11 @@ async function main(): Promise<number> {
   const tell = (text: string) =>
     isTerminal ? void Deno.stderr.writeSync(new TextEncoder().encode(`\r\x1b[K${text}`)) : console.error(text);
   try {
-    // Before the minutes of measuring, not after them.
-    await Deno.mkdir(out, { recursive: true });
     const report = await meterFigures(asked, tell, interrupted.signal);
     if (isTerminal) tell("");
-    console.log(await writeMeterReport(out, report, json));
+    console.log(meterMarkdown(report));
+    if (out !== undefined) await writeMeterReport(out, report);
+    if (json !== undefined) await Deno.writeTextFile(json, jsonOf(report));
     return 0;
   } catch (error) {
     if (isTerminal) tell("");

@@ -50,10 +50,11 @@ export function meterMarkdown(report: MeterReport, options: MarkdownOptions = {}
 }
 
 const HOW = [
-  "- A **drop** is a request, message or stream that was reset, refused, not answered, or answered wrongly (unanswered: 5 s, HTTP/3 3 s, a datagram 0.7 s).",
+  "- A **drop** is a request, message or stream that was reset, refused, not answered, or answered wrongly (unanswered: within 5 s, a datagram within 2 s).",
   "- A client that was **told to go** (GOAWAY, `connection: close`) and opened a new connection lost nothing. Neither did one whose idle connection was closed before it had asked (**idle closed**).",
   "- What no supervisor of Envoy could help stands under **Envoy's own**, and below by version. It is one of these, told by protocol and moment, or else a drop:",
   ...Object.values(LIMITS).map((text) => `  - ${text}`),
+  "- **Held across**: connections that were open when a successor was LIVE and were answered after that; in brackets those that were answered through the whole drain time.",
   "- **p50**, **p99** and **slowest**: from the question to its answer; of streams from piece to piece, which are 100 ms apart; of an upload what it took longer than it was to take. **Longest gap**: the longest time in which no client of that protocol got anything; its clients ask every 100 ms.",
   "- wrk tries a refused connection again without a pause: of these tries one a connection and change is counted.",
 ];
@@ -128,6 +129,7 @@ function ofScenario(report: ScenarioReport, plots: string): string[] {
   const replaced = marks.filter(({ kind }) => kind === "replaced").length;
   const kinds = KINDS.filter((kind) => kind !== "local" || rows.some(({ drops }) => drops.local));
   const drops = losses.filter(({ limit }) => limit === undefined);
+  const h3 = rows.find(({ protocol }) => protocol === "h3");
   return [
     `${(durationMs / 1000).toFixed(0)} s, load ${load.perSecond} requests/s by ${
       load.tool === "wrk" ? "wrk" : "a Deno of its own (wrk is missing)"
@@ -145,6 +147,7 @@ function ofScenario(report: ScenarioReport, plots: string): string[] {
         ...kinds,
         "Envoy's own",
         "told to go",
+        "held across",
         "idle closed",
         "p50",
         "p99",
@@ -158,11 +161,15 @@ function ofScenario(report: ScenarioReport, plots: string): string[] {
         ...kinds.map((kind) => row.drops[kind] === undefined ? "0" : `**${row.drops[kind]}**`),
         total(row.limits),
         row.toldToGo,
+        row.heldAcross === 0 ? "-" : `${row.heldAcross} (${row.wholeDrains})`,
         row.idleClosed,
         ...[row.p50Ms, row.p99Ms, row.slowestMs].map((ms) => `${ms} ms`),
         row.longestGapMs === undefined ? "-" : `${row.longestGapMs} ms`,
       ]),
     ),
+    ...(h3 === undefined || h3.heldAcross === 0
+      ? []
+      : [`${h3.wholeDrains} HTTP/3 connections made before a handoff were answered through its whole drain.`, ""]),
     `![throughput and latency over time](${plots}${plotName(report)})`,
     "",
     ...(drops.length === 0

@@ -19,6 +19,9 @@ export interface Row {
   readonly limits: Readonly<Partial<Record<Limit, number>>>;
   readonly toldToGo: number;
   readonly idleClosed: number;
+  /** Connections that were open when a successor was LIVE and answered after it; and those that answered through its whole drain. */
+  readonly heldAcross: number;
+  readonly wholeDrains: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly slowestMs: number;
@@ -106,7 +109,10 @@ export function scenarioReport(measured: Measured): ScenarioReport {
     });
   const judged = [...counts].map(([protocol, counts]) => ({ protocol, counts, seen: judge(protocol, counts.losses) }));
   const loadSeen = judge("load", lossesOf(load, marks));
-  const rows = [...judged.map(({ protocol, counts, seen }) => rowOf(protocol, counts, seen)), loadRow(load, loadSeen)];
+  const rows = [
+    ...judged.map(({ protocol, counts, seen }) => rowOf(protocol, counts, seen, measured)),
+    loadRow(load, loadSeen),
+  ];
   const all = [...judged.flatMap(({ seen }) => seen), ...loadSeen].sort((a, b) => a.atMs - b.atMs);
   const drops = all.filter(({ limit }) => limit === undefined);
   // A load tells how many it lost, but of most not when: one of a kind stands for them in a list.
@@ -134,9 +140,12 @@ export function scenarioReport(measured: Measured): ScenarioReport {
   };
 }
 
-function rowOf(protocol: Protocol, counts: Counts, seen: readonly SeenLoss[]): Row {
+function rowOf(protocol: Protocol, counts: Counts, seen: readonly SeenLoss[], { marks, bounds }: Measured): Row {
   const { title, unit } = PROTOCOLS[protocol];
-  const { sent, answered, toldToGo, idleClosed, latency, longestGapMs } = counts;
+  const { sent, answered, toldToGo, idleClosed, latency, longestGapMs, sessions } = counts;
+  const live = marks.flatMap(({ kind, liveAtMs }) => kind === "handoff" && liveAtMs !== undefined ? [liveAtMs] : []);
+  const sessionsOver = (ms: number) =>
+    sessions.filter(({ openedAtMs, lastAtMs }) => live.some((at) => openedAtMs < at && lastAtMs >= at + ms)).length;
   return {
     protocol,
     title,
@@ -146,6 +155,8 @@ function rowOf(protocol: Protocol, counts: Counts, seen: readonly SeenLoss[]): R
     ...added(seen),
     toldToGo,
     idleClosed,
+    heldAcross: sessionsOver(0),
+    wholeDrains: sessionsOver(bounds.drainTimeMs),
     p50Ms: latency.p50Ms,
     p99Ms: latency.p99Ms,
     slowestMs: latency.maxMs,
@@ -166,6 +177,8 @@ function loadRow(load: LoadReport, seen: readonly SeenLoss[]): Row {
     ...added(seen),
     toldToGo: load.toldToGo,
     idleClosed: 0,
+    heldAcross: 0,
+    wholeDrains: 0,
     p50Ms: round(percentile(took, 0.5)),
     p99Ms: round(percentile(took, 0.99)),
     slowestMs: round(percentile(took, 1)),

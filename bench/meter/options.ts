@@ -55,8 +55,8 @@ scenarios (default: all): ${SCENARIOS.join(", ")}; a peer has no roll
                            METER_ENVOY, METER_BOOTSTRAP, ...
   --peer-only              the peer alone, without epochd beside it
   --program dist|source    which epochd (default dist, compiled first)
-  --out DIRECTORY          where report.md, report.json and the plots go (default: bench/meter)
-  --json FILE              report.json there instead
+  --out DIRECTORY          where report.md, report.json and the plots go (default: bench/meter, if all scenarios are asked for)
+  --json FILE              the report as JSON, there too
 `;
 
 /** An error is one line: flag, value, what is expected. */

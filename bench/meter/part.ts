@@ -12,15 +12,16 @@ const NAMES: Readonly<Record<Scenario, string>> = {
   stop: "a stop with drain",
 };
 
-export async function meterPart(tell: (text: string) => void): Promise<Part> {
-  const report = await meterFigures({}, tell);
+export async function meterPart(tell: (text: string) => void, peer?: string): Promise<Part> {
+  const report = await meterFigures(peer === undefined ? {} : { peer }, tell);
   // Beside its own report, which has the numbers of the plots too.
   await writeMeterReport(import.meta.dirname!, report);
   return { figures: figuresOf(report), section: meterMarkdown(report, { level: 2, plots: "meter/" }) };
 }
 
 export function figuresOf({ scenarios }: MeterReport): Figure[] {
-  return scenarios.map(({ scenario, rows, drops, marks, load, problem }) => {
+  // A peer has tables beside these, but no bound to keep.
+  return scenarios.filter(({ key }) => key === "epochd").map(({ scenario, rows, drops, marks, load, problem }) => {
     const changes = marks.filter(({ kind }) => kind !== "failed").length;
     const sent = rows.reduce((sum, row) => sum + row.sent, 0);
     return atMost({

@@ -23,8 +23,9 @@ export interface ScenarioOptions {
   readonly tell: (text: string) => void;
 }
 
-/** Of the time that a parent has: what is begun in its last moment still ends before it. */
-const SESSION_SHARE = 0.7;
+/** Of the time that a parent has, and of the drain time of a stop: what is begun in the last moment still ends before it. */
+const SESSION_SHARE = 0.8;
+const STOP_SHARE = 0.7;
 const BEFORE_MS = 1_000;
 const AFTER_MS = 1_500;
 const LEAVE_LIMIT_MS = 10_000;
@@ -79,7 +80,7 @@ export function roll(subject: Subject, options: ScenarioOptions): Promise<Scenar
 export function stop(subject: Subject, options: ScenarioOptions): Promise<ScenarioReport> {
   const { bounds } = options;
   // The clients end within the drain time here; there is no parent-shutdown.
-  const sessionMs = Math.round(SESSION_SHARE * bounds.drainTimeMs);
+  const sessionMs = Math.round(STOP_SHARE * bounds.drainTimeMs);
   return measure("stop", subject, options, options.envoy, sessionMs, async (act) => {
     const supervised = act.ends.use(subject.start(act.stage, bounds));
     act.watch(supervised);

@@ -22,6 +22,12 @@ export interface Loss {
   readonly detail: string;
 }
 
+/** One connection: from its opening to its last good answer. Unix ms. */
+export interface Session {
+  readonly openedAtMs: number;
+  readonly lastAtMs: number;
+}
+
 export interface Counts {
   readonly sent: number;
   readonly answered: number;
@@ -30,6 +36,7 @@ export interface Counts {
   /** New connections because the server ended an idle one without a word: no loss, but a request may cross it. */
   readonly idleClosed: number;
   readonly losses: readonly Loss[];
+  readonly sessions: readonly Session[];
   readonly latency: LatencySummary;
   readonly longestGapMs: number;
 }
@@ -37,6 +44,7 @@ export interface Counts {
 export class Tally {
   readonly #latency = new LatencyHistogram();
   readonly #losses: Loss[] = [];
+  readonly #sessions: Session[] = [];
   #sent = 0;
   #answered = 0;
   #toldToGo = 0;
@@ -74,6 +82,10 @@ export class Tally {
     this.#idleClosed++;
   }
 
+  session(session: Session): void {
+    this.#sessions.push(session);
+  }
+
   lost(loss: Loss): void {
     this.#losses.push(loss);
   }
@@ -91,6 +103,7 @@ export class Tally {
       toldToGo: this.#toldToGo,
       idleClosed: this.#idleClosed,
       losses: [...this.#losses],
+      sessions: [...this.#sessions],
       latency: this.#latency.summary(),
       longestGapMs: Math.round(this.#longestGapMs),
     };

@@ -5,6 +5,7 @@ local ffi = require("ffi")
 ffi.cdef [[
 typedef struct { long s; long ns; } meter_time;
 int clock_gettime(int clock, meter_time *time);
+int getppid(void);
 ]]
 local CLOCK_REALTIME = 0
 local time = ffi.new("meter_time")
@@ -25,6 +26,7 @@ function init(arguments)
   lines = 0
   pauseMs = tonumber(arguments[2])
   leaves = arguments[3] == "leave"
+  parent = ffi.C.getppid()
   math.randomseed(number)
   text = wrk.format("GET")
 end
@@ -43,7 +45,11 @@ function response(status, headers)
   file:write(string.format("%.0f\t%d\t%.0f\t%d\n", sentUs, status, now() - sentUs, told and 1 or 0))
   lines = lines + 1
   -- The meter looks every second whether the file grows.
-  if lines % 20 == 0 then file:flush() end
+  if lines % 20 == 0 then
+    file:flush()
+    -- A meter that was killed can't end its load.
+    if ffi.C.getppid() ~= parent then wrk.thread:stop() end
+  end
   if told and leaves then
     file:flush()
     wrk.thread:stop()

@@ -25,6 +25,7 @@ const QUICK: Partial<MeterOptions> = {
   program: "source",
 };
 const quiet = () => {};
+const main = decodeURIComponent(new URL("../../bench/meter/main.ts", import.meta.url).pathname);
 const held = PROTOCOL_NAMES.filter((name) => name !== "h3" || http3Obstacle() === undefined);
 
 function rowOf(report: ScenarioReport, protocol: Protocol | "load"): Row {
@@ -33,12 +34,11 @@ function rowOf(report: ScenarioReport, protocol: Protocol | "load"): Row {
   return row;
 }
 
-/** A supervisor that starts Envoy afresh on SIGHUP, after it has done to the old one what `onHup` says. */
+/** A supervisor that starts Envoy anew on SIGHUP, after it has done to the old one what `onHup` says. */
 function supervisorScript(onHup: string): string {
   return `#!/bin/bash
-epoch=0
 start() {
-  RESTART_EPOCH=$epoch "$METER_ENVOY" -c "$METER_BOOTSTRAP" --base-id "$METER_BASE_ID" --restart-epoch $epoch \\
+  "$METER_ENVOY" -c "$METER_BOOTSTRAP" --base-id "$METER_BASE_ID" --restart-epoch 0 \\
     --drain-time-s "$METER_DRAIN_S" --parent-shutdown-time-s "$METER_PARENT_SHUTDOWN_S" 2>/dev/null &
   child=$!
 }
@@ -56,7 +56,7 @@ function peerOf(script: string): Partial<MeterOptions> {
 
 /** Away for longer than any held client waits before its next question. */
 const KILLS = "kill -9 $child; wait $child 2>/dev/null; sleep 0.6";
-const NEXT_EPOCH = "epoch=$((epoch + 1))";
+const example = decodeURIComponent(new URL("../../bench/meter/peer_example.sh", import.meta.url).pathname);
 
 Deno.test("drop meter + clean handoffs of epochd: no drop of any protocol, told to go and cuts at parent-shutdown apart", async () => {
   const report = await meterFigures(QUICK, quiet);
@@ -73,6 +73,9 @@ Deno.test("drop meter + clean handoffs of epochd: no drop of any protocol, told 
   }
   for (const protocol of ["h1-keep-alive", "h2", "tls", "load"] as const) {
     assert.ok(rowOf(restart, protocol).toldToGo > 0, `${protocol} was never told to go`);
+  }
+  for (const protocol of held.filter((name) => name !== "h1-new")) {
+    assert.ok(rowOf(restart, protocol).heldAcross > 0, `no connection of ${protocol} was held across a handoff`);
   }
   assert.ok(rowOf(restart, "tcp-for-ever").limits.parent_shutdown! > 0, "what is held for ever is cut with its parent");
   assert.match(meterMarkdown(report), /in-place restarts \(SIGHUP\)/);
@@ -107,12 +110,11 @@ Deno.test("drop meter + a supervisor that kills Envoy and starts it anew: drops 
 });
 
 Deno.test("drop meter + a small supervisor that starts the next epoch on SIGHUP: handoffs without a drop", async () => {
-  await using directory = tempDir();
-  const script = directory.write("next.sh", supervisorScript(NEXT_EPOCH));
-  const options = { ...QUICK, ...peerOf(script), handoffs: 1 };
-  const peer = (await meterFigures(options, quiet)).scenarios.find(({ key }) => key === "peer");
-  assert.deepEqual(peer?.marks.map(({ kind }) => kind), ["handoff"]);
-  assert.deepEqual([peer?.drops, peer?.losses.filter(({ limit }) => limit === undefined)], [0, []]);
+  const peer = `bash ${example} {envoy} {bootstrap} {base_id} {drain_s} {parent_shutdown_s}`;
+  const options = { ...QUICK, peer, peerOnly: true, handoffs: 1 };
+  const [seen] = (await meterFigures(options, quiet)).scenarios;
+  assert.deepEqual(seen?.marks.map(({ kind }) => kind), ["handoff"]);
+  assert.deepEqual([seen?.drops, seen?.losses.filter(({ limit }) => limit === undefined)], [0, []]);
 });
 
 Deno.test("drop meter + epochd as its own peer, by a command line with placeholders: upgrade and stop without a drop", async () => {
@@ -201,7 +203,6 @@ for (const tool of new Set(["deno", loadTool()] as const)) {
 
 Deno.test("epochd-bench + Ctrl-C ends all that it started, and writes nothing", async () => {
   await using directory = tempDir();
-  const main = decodeURIComponent(new URL("../../bench/meter/main.ts", import.meta.url).pathname);
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", main, "restart", "--program", "source", "--out", directory.at("out")],
     env: { TMPDIR: directory.path },
@@ -235,13 +236,26 @@ function processesOf(path: string): number[] {
   });
 }
 
-Deno.test("epochd-bench + bad flags: one message, exit 2, nothing started", async () => {
-  const main = decodeURIComponent(new URL("../../bench/meter/main.ts", import.meta.url).pathname);
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--quiet", main, "restart", "--handoffs", "none"],
-    stdin: "null",
-  }).output();
-  const decoder = new TextDecoder();
-  assert.deepEqual([code, decoder.decode(stdout)], [2, ""]);
-  assert.equal(decoder.decode(stderr), "epochd-bench: --handoffs none: expected a whole number from 1 to 10000\n");
-});
+for (
+  const [args, message] of [
+    [["--handoffs", "none"], /^--handoffs none: expected a whole number from 1 to 10000$/],
+    [
+      ["--json", "/nowhere/report.json"],
+      /^--json \/nowhere\/report\.json: expected a file in a directory that is there: /,
+    ],
+    [["--json", "/tmp"], /^--json \/tmp: expected a file in a directory/],
+    [["--out", "/proc/version/x"], /^--out \/proc\/version\/x: expected a directory, or a place for one: /],
+  ] as const
+) {
+  Deno.test(`epochd-bench ${args.join(" ")} + one message, exit 2, nothing started`, async () => {
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "--quiet", main, "restart", ...args],
+      stdin: "null",
+    }).output();
+    const decoder = new TextDecoder();
+    assert.deepEqual([code, decoder.decode(stdout)], [2, ""]);
+    const [line = "", ...more] = decoder.decode(stderr).trimEnd().split("\n");
+    assert.match(line.replace(/^epochd-bench: /, ""), message);
+    assert.deepEqual(more, []);
+  });
+}

@@ -5,8 +5,8 @@ import { type Asking, type Desk, inTime, keepAsking, type Line, TIMEOUT_MS } fro
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-/** On loopback an answer that is not there by then does not come. */
-const DATAGRAM_MS = 700;
+/** Long for a datagram; a busy machine must not look like a lost one. */
+const DATAGRAM_MS = 2_000;
 
 export function tcp(desk: Desk): Promise<void> {
   return rawTcp(desk, { sessionMs: desk.sessionMs });

@@ -18,7 +18,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, ProtocolNegotiated, StreamReset
 
 GOAWAY = 7
-TIMEOUT_S = 3.0
+TIMEOUT_S = 5.0
 AFTER_LOSS_S = 0.02
 
 
@@ -110,13 +110,15 @@ async def hold(asked, phase):
     await asyncio.sleep(random.random() * asked.session_ms / 1000)
     while not phase.over and not phase.leaving:
         opened = sent = time.monotonic()
+        answered = None
         tell("sent")
         try:
             async with connect(asked.host, asked.port, configuration=configuration, create_protocol=Client) as client:
                 told = False
                 while True:
                     await client.ask(asked.host.encode())
-                    tell("answered", tookMs=(time.monotonic() - sent) * 1000)
+                    answered = time.monotonic()
+                    tell("answered", tookMs=(answered - sent) * 1000)
                     if client.http.gone_away and not told:
                         told = True
                         tell("toldToGo")
@@ -133,6 +135,9 @@ async def hold(asked, phase):
             detail = "connect: %s %s" % (type(error).__name__, error)
             tell("lost", kind="unanswered", agoMs=(time.monotonic() - sent) * 1000, detail=detail)
             await asyncio.sleep(AFTER_LOSS_S)
+        if answered is not None:
+            now = time.monotonic()
+            tell("session", openedAgoMs=(now - opened) * 1000, lastAgoMs=(now - answered) * 1000)
 
 
 async def main():

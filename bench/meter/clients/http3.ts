@@ -16,10 +16,12 @@ function python(): string {
 }
 
 interface Told {
-  readonly event: "ready" | "sent" | "answered" | "toldToGo" | "lost";
+  readonly event: "ready" | "sent" | "answered" | "toldToGo" | "lost" | "session";
   readonly atMs: number;
   readonly tookMs: number;
   readonly agoMs: number;
+  readonly openedAgoMs: number;
+  readonly lastAgoMs: number;
   readonly kind: LossKind;
   readonly detail: string;
 }
@@ -81,6 +83,8 @@ export async function http3(desk: Desk, connections: number): Promise<void> {
       case "lost":
         open--;
         return tally.lost({ kind: told.kind, sentAtMs: told.atMs - told.agoMs, atMs: told.atMs, detail: told.detail });
+      case "session":
+        return tally.session({ openedAtMs: told.atMs - told.openedAgoMs, lastAtMs: told.atMs - told.lastAgoMs });
       case "ready":
         return;
     }

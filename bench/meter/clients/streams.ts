@@ -75,6 +75,7 @@ export async function oneAfterTheOther(
       if (await run(sentAtMs) === "abandoned") return tally.unsent();
       // How long a whole stream takes is as it was asked for; slow is one that takes longer than that.
       tally.answered(Math.max(0, now() - sentAtMs - sessionMs), now());
+      tally.session({ openedAtMs: sentAtMs, lastAtMs: now() });
     } catch (error) {
       tally.lost(lossOf(error, sentAtMs));
       await sleep(PIECE_MS, phase.over);

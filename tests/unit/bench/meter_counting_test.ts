@@ -5,7 +5,7 @@ import type { LoadReport } from "../../../bench/meter/load.ts";
 import { parseLog, parseWrkErrors } from "../../../bench/meter/load_log.ts";
 import { scenarioReport } from "../../../bench/meter/meter_report.ts";
 import type { Protocol } from "../../../bench/meter/protocols.ts";
-import { type Loss, type LossKind, Tally } from "../../../bench/meter/tally.ts";
+import { type Loss, type LossKind, type Session, Tally } from "../../../bench/meter/tally.ts";
 
 const BOUNDS = { drainTimeMs: 3_000, parentShutdownTimeMs: 5_000 };
 const HANDOFF: Mark = {
@@ -101,8 +101,9 @@ const LOAD: LoadReport = {
   restartsAtMs: [],
 };
 
-function reportOf(marks: readonly Mark[], losses: readonly Loss[], load = LOAD) {
+function reportOf(marks: readonly Mark[], losses: readonly Loss[], load = LOAD, sessions: readonly Session[] = []) {
   const tally = new Tally();
+  for (const session of sessions) tally.session(session);
   for (const one of losses) {
     tally.sent();
     tally.lost(one);
@@ -120,6 +121,13 @@ Deno.test("scenario report + drops and Envoy's own are counted apart, and the la
   assert.deepEqual(report.rows[0]?.limits, { udp_dark: 1 });
   assert.deepEqual(report.ownLimits, [{ from: "1.39.3", to: "1.40.0", handoffs: 1, counts: { udp_dark: 1 } }]);
   assert.deepEqual(report.dropsAtMs, [10_000]);
+});
+
+Deno.test("scenario report + connections held across a handoff, and through its whole drain", () => {
+  const sessions = [[9_000, 10_100], [9_000, 12_000], [9_500, 13_300], [10_300, 14_000]] as const;
+  const [row] =
+    reportOf([HANDOFF], [], LOAD, sessions.map(([openedAtMs, lastAtMs]) => ({ openedAtMs, lastAtMs }))).rows;
+  assert.deepEqual([row?.heldAcross, row?.wholeDrains], [2, 1]);
 });
 
 Deno.test("scenario report + each kind of the load's errors counts, wrk's tight tries once a connection and change", () => {
