@@ -215,7 +215,7 @@ def bring_aioquic() -> None:
     if is_current(AIOQUIC, key):
         return
     if sys.version_info < AIOQUIC_PYTHON:
-        raise Failure("aioquic needs Python %d.%d, this is %d.%d" % (*AIOQUIC_PYTHON, *sys.version_info[:2]))
+        raise Failure("aioquic needs Python %d.%d or newer, this is %d.%d" % (*AIOQUIC_PYTHON, *sys.version_info[:2]))
     say("fetching aioquic")
     stamp_of(AIOQUIC).unlink(missing_ok=True)
     # In its place from the start: an environment can't be moved.
