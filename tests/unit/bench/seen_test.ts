@@ -73,6 +73,10 @@ Deno.test("a figure's table comes after all figures, head first", () => {
     compiled: "",
     envoy: "",
   };
-  const text = toMarkdown({ environment, figures: [{ ...figure, table: [["a", "b"], ["one", 2]] }, figure] });
+  const text = toMarkdown({
+    environment,
+    figures: [{ ...figure, table: [["a", "b"], ["one", 2]] }, figure],
+    sections: [],
+  });
   assert.ok(text.endsWith("\n- **x**: so\n- **x**: so\n\n### x\n\n| a | b |\n| --- | --: |\n| one | 2 |\n"), text);
 });
