@@ -37,7 +37,7 @@ export function meterMarkdown(report: MeterReport, options: MarkdownOptions = {}
     ...scenarios.flatMap((scenario) => [
       `${heading}# ${titleOf(scenario)}`,
       "",
-      ...ofScenario(scenario, options.plots ?? ""),
+      ...ofScenario(scenario, requestsPerSecond, options.plots ?? ""),
     ]),
     `${heading}# What Envoy itself can't do`,
     "",
@@ -123,7 +123,7 @@ function sideBySide(scenarios: readonly ScenarioReport[]): string[] {
 
 const KINDS = ["reset", "refused", "unanswered", "wrong", "local"] as const satisfies readonly LossKind[];
 
-function ofScenario(report: ScenarioReport, plots: string): string[] {
+function ofScenario(report: ScenarioReport, wanted: number, plots: string): string[] {
   const { rows, marks, load, durationMs, problem, losses } = report;
   const live = marks.flatMap(({ liveAtMs, triggeredAtMs }) => liveAtMs === undefined ? [] : [liveAtMs - triggeredAtMs]);
   const replaced = marks.filter(({ kind }) => kind === "replaced").length;
@@ -134,6 +134,7 @@ function ofScenario(report: ScenarioReport, plots: string): string[] {
     `${(durationMs / 1000).toFixed(0)} s, load ${load.perSecond} requests/s by ${
       load.tool === "wrk" ? "wrk" : "a Deno of its own (wrk is missing)"
     }` +
+    (load.perSecond >= wanted ? "" : ` (**less than the ${wanted} that were wanted: the machine was busy**)`) +
     (live.length === 0 ? "" : `; from the trigger to LIVE ${range(live)} ms`) +
     (replaced === 0 ? "" : `; **${replaced} times the old Envoy was gone before the new one was LIVE**`) +
     (load.restarts === 0 ? "" : `; the load had to be started again ${load.restarts} times`) + ".",

@@ -13,7 +13,12 @@ const NAMES: Readonly<Record<Scenario, string>> = {
 };
 
 export async function meterPart(tell: (text: string) => void, peer?: string): Promise<Part> {
-  const report = await meterFigures(peer === undefined ? {} : { peer }, tell);
+  const interrupted = new AbortController();
+  const end = () => interrupted.abort(new Error("interrupted"));
+  // Else Ctrl-C would end the bench and leave a peer behind.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, end);
+  const report = await meterFigures(peer === undefined ? {} : { peer }, tell, interrupted.signal)
+    .finally(() => (["SIGINT", "SIGTERM"] as const).forEach((signal) => Deno.removeSignalListener(signal, end)));
   // Beside its own report, which has the numbers of the plots too.
   await writeMeterReport(import.meta.dirname!, report);
   return { figures: figuresOf(report), section: meterMarkdown(report, { level: 2, plots: "meter/" }) };
