@@ -66,8 +66,9 @@ export class BinarySlots implements Slots {
     const unsafe = await this.#place.problem();
     if (unsafe !== undefined) return { problem: unsafe.detail };
     try {
-      // Held: a living supervisor of the same directory is in the middle of a switch, which is no remains.
-      if (!await this.#lock.take(LOCK_MS)) return { mended: [] };
+      // A living supervisor of the same directory is in the middle of a switch, which is no remains; or this user may only read, and
+      // somebody else fills the slots.
+      if (await this.take() !== undefined) return { mended: [] };
       return { mended: await this.#mend() };
     } catch (error) {
       return { problem: `use slots in ${root}: ${reason(error)}` };
@@ -156,8 +157,12 @@ export class BinarySlots implements Slots {
     }
   }
 
-  async take(): Promise<boolean> {
-    return await this.#lock.take(LOCK_MS).catch(() => false);
+  async take(): Promise<string | undefined> {
+    const { path } = this.#lock;
+    return await this.#lock.take(LOCK_MS).then(
+      (taken) => taken ? undefined : `another supervisor holds ${path}`,
+      (error) => `open ${path}: ${reason(error)}`,
+    );
   }
 
   release(): void {

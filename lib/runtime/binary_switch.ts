@@ -159,9 +159,8 @@ export class BinarySwitch {
     await this.#turn;
     let done = false;
     try {
-      if (before.kind !== "live" && !await slots.take()) {
-        return busy(`another supervisor holds ${slots.directory}/envoy/.lock`);
-      }
+      const held = before.kind === "live" ? undefined : await slots.take();
+      if (held !== undefined) return busy(held);
       const switched = await act();
       done = switched.kind === "switched";
       return switched;
@@ -277,7 +276,7 @@ export class BinarySwitch {
     const { slots, serving } = this.options;
     const path = serving()?.binaryPath;
     if (path === undefined) return;
-    this.#do(async () => await slots.take() ? await slots.follow(path) : undefined);
+    this.#do(async () => await slots.take() ?? await slots.follow(path));
   }
 
   #do(act: () => Promise<string | undefined>): void {

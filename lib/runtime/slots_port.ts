@@ -38,8 +38,8 @@ export interface Slots {
   receive(upload: Upload): Promise<ReceivedBinary>;
   /** Gives it its place; the refusal, or undefined. */
   adopt(received: Extract<ReceivedBinary, { kind: "received" }>, version: string): Promise<Refusal | undefined>;
-  /** Nobody else changes links from here on; false where somebody does. */
-  take(): Promise<boolean>;
+  /** Nobody else changes links from here on; else why not. */
+  take(): Promise<string | undefined>;
   release(): void;
   links(): Promise<SlotLinkTargets>;
   switchTo(digest: string | undefined): Promise<SlotTrial | Refusal>;
