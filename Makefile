@@ -14,7 +14,7 @@ help:
 	@echo 'make demo          hot restarts of a real Envoy under live traffic'
 	@echo 'make test          every check and every test'
 	@echo 'make check         the fast ring: format, lint, types, and tests that start no process'
-	@echo 'make compile       dist/epochd and dist/epochd-probe'
+	@echo 'make compile       dist/epochd and what belongs beside it'
 	@echo 'make bench         the figures that the README gives'
 	@echo 'make soak          a thousand handoffs under load, about 40 minutes; writes bench/soak.md'
 	@echo 'make epochd-bench  the drop meter alone, of epochd and of another supervisor beside it (ARGS=--help)'

@@ -1,5 +1,6 @@
 /**
- * Builds dist/epochd, dist/epochd-probe, dist/epochd-launch, the libgcc_s.so.1 beside them and SHA256SUMS; cheap when nothing has changed.
+ * Builds dist/epochd, dist/epochd-probe, dist/epochd-launch, dist/epochd-stand-in, the libgcc_s.so.1 beside them and SHA256SUMS;
+ * cheap when nothing has changed.
  * epochd-probe is native; epochd-probe-portable is the same in TypeScript, for where the native one can't run.
  * Owns dist/. Expects the toolchain of `setup.py --compile`.
  */
@@ -10,6 +11,7 @@ import { digestOf as sha256Of } from "../lib/install/files.ts";
 import { formatManifest, type Manifest, manifestName, programFiles } from "../lib/install/manifest.ts";
 import { buildLauncher } from "./native_launcher.ts";
 import { buildNativeProbe, zig } from "./native_probe.ts";
+import { buildStandIn } from "./native_stand_in.ts";
 import { projectDir, toolsDir } from "./toolchain.ts";
 
 export const distDir: string = join(projectDir, "dist");
@@ -20,12 +22,13 @@ const PROGRAMS = [
 ] as const;
 const NATIVE_PROBE = "epochd-probe";
 const NATIVE_LAUNCHER = "epochd-launch";
+const STAND_IN = "epochd-stand-in";
 const LIBRARY = "libgcc_s.so.1";
 const TRIPLET = `${Deno.build.arch}-linux-gnu`;
 const LIBRARY_DIRS = [`/lib/${TRIPLET}`, `/usr/lib/${TRIPLET}`, "/lib64", "/usr/lib64", "/usr/lib", "/lib"];
 /** How `ldconfig -p` marks what is for this processor. */
 const LIBRARY_MARK = Deno.build.arch === "aarch64" ? "AArch64" : "x86-64";
-const TOOLS = ["tools/compile.ts", "tools/native_launcher.ts", "tools/native_probe.ts"];
+const TOOLS = ["tools/compile.ts", "tools/native_launcher.ts", "tools/native_probe.ts", "tools/native_stand_in.ts"];
 const INPUTS = ["main.ts", "probe.ts", "lib", "deno.json", "deno.lock", ...TOOLS];
 
 /** Returns true when it built, false when dist/ was current. */
@@ -42,6 +45,7 @@ export async function compile(): Promise<boolean> {
     ...PROGRAMS.map((program) => program.executable),
     NATIVE_PROBE,
     NATIVE_LAUNCHER,
+    STAND_IN,
     LIBRARY,
     manifestName,
   ];
@@ -55,6 +59,7 @@ export async function compile(): Promise<boolean> {
   for (const { entry, executable } of PROGRAMS) await build(entry, join(work, executable), toolchain);
   await buildNativeProbe(join(work, NATIVE_PROBE), `${Deno.build.arch}-linux-musl`);
   await buildLauncher(join(work, NATIVE_LAUNCHER), `${Deno.build.arch}-linux-musl`);
+  await buildStandIn(join(work, STAND_IN), `${Deno.build.arch}-linux-musl`);
   await Deno.copyFile(library, join(work, LIBRARY));
   const digests = await Promise.all(programFiles.map(async (name) => [name, await sha256Of(join(work, name))]));
   await Deno.writeTextFile(join(work, manifestName), formatManifest(Object.fromEntries(digests) as Manifest));

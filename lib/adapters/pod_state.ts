@@ -156,6 +156,9 @@ export class SharedPodState implements PodState {
   }
 }
 
-function parentSlots(sockets: readonly HotRestartSocket[]): number[] {
-  return [...new Set(sockets.filter((s) => s.role === "parent" && !s.udp).map((s) => s.slot))].sort();
+/** Of living Envoys: each has four sockets from its start on (1.38.3 to 1.40.0), a stand-in has one. */
+export function parentSlots(sockets: readonly HotRestartSocket[]): number[] {
+  const isParent = ({ role, udp }: HotRestartSocket) => role === "parent" && !udp;
+  const alone = (slot: number) => !sockets.some((other) => other.slot === slot && !isParent(other));
+  return [...new Set(sockets.filter((s) => isParent(s) && !alone(s.slot)).map((s) => s.slot))].sort();
 }

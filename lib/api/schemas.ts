@@ -31,6 +31,8 @@ const service = z.looseObject({
   note: z.string().optional().describe("why it is not ready, or what is odd although it is"),
   epochs: z.array(epoch),
   outlivesSupervisor: z.boolean().optional().describe("its Envoys outlive this supervisor"),
+  standIn: z.looseObject({ epoch: count, pid: count, forMs: ms }).optional()
+    .describe("answers the newest epoch in place of its predecessor, which died while it drained"),
   handoffs: count,
   waiting: z.looseObject({ sources: z.array(z.string()), forMs: ms }).optional(),
   refused: z.array(z.looseObject({

@@ -15,11 +15,13 @@ import { BinarySlots } from "../adapters/slots.ts";
 import { SharedPodState } from "../adapters/pod_state.ts";
 import { readHotRestartSockets } from "../adapters/hot_restart_sockets.ts";
 import { FileReadyMarker } from "../adapters/ready_marker.ts";
+import { NativeStandIns } from "../adapters/stand_in.ts";
 import { SharedMemory } from "../adapters/shared_memory.ts";
 import { Snapshots } from "../adapters/snapshots.ts";
 import { ContentWatch } from "../adapters/file_watch.ts";
 import { preloadEnv, writeLibrary } from "../death_signal/preload.ts";
 import { launcherPath } from "../launch/launcher.ts";
+import { standInProgram } from "../stand_in/location.ts";
 import type { ServiceConfig } from "../config/service_config.ts";
 import type { ShellFact } from "../observe/shell_fact.ts";
 import type { ServicePorts } from "../runtime/perform.ts";
@@ -116,6 +118,7 @@ export function assemble(
     ...(config.crossPod && launches === undefined ? { environment: () => preloadEnv(deathSignalLibrary()) } : {}),
   });
   const admin = new EnvoyAdmin();
+  const standIns = new NativeStandIns(config.baseId, standInProgram, () => config.onSupervisorDeath === "serve");
   const pods = config.crossPod
     ? new SharedPodState({
       stateDir: config.stateDir,
@@ -142,7 +145,7 @@ export function assemble(
     }
   };
   return {
-    ports: { processes, admin, preflight, segment, marker, pods, adopt },
+    ports: { processes, admin, preflight, segment, standIns, marker, pods, adopt },
     marker,
     slots,
     preflightOf: (executable) => generation(config, executable).preflight,

@@ -7,6 +7,7 @@ import type { Fact, Role } from "./fact.ts";
 import type { Draft } from "./draft.ts";
 import type { Foreign, Health, Predecessor } from "./state.ts";
 import { KILL_AFTER_MS, PREDECESSOR_MARGIN_MS } from "./bounds.ts";
+import { timeStandIn } from "./stand_in.ts";
 import { catchUp } from "./triggers.ts";
 
 /** How often the watchdog asks: three chances within the bound. */
@@ -52,6 +53,7 @@ export function enterLive(d: Draft, arrival: Arrival): void {
     d.timer("predecessor", overdueAfterMs(d, plan));
   }
   if (arrival.compare !== undefined) askInventory(d, arrival.epoch);
+  timeStandIn(d, arrival.epoch);
   // What may still be started again.
   const kept = d.state.trial === undefined ? proven : [...proven, d.state.trial.before];
   d.do({ kind: "prune_snapshots", keepDigests: [...new Set(kept.map((p) => p.bootstrapDigest))] });

@@ -62,8 +62,12 @@ export const SEEN_MS = 50;
 export const VANISHED_MS = 5_000;
 /** Two looks: nobody accepts connections, and its own supervisor would hold handoff.lock by then. */
 export const VANISHED_LIVE_MS = 500;
-/** An Envoy whose parent vanished gives up after ten vain tries, one a second (1.38.3 to 1.40.0), and the watchdog may see it later. */
-export const ORPHAN_MS = 30_000;
+/** Within the ten seconds that an Envoy whose parent vanished tries for (1.38.3 to 1.40.0), with the pauses of `backoffMs` between. */
+export const STAND_IN_TRIES = 5;
+/** LIVE is seen a poll later than it is: an orderly end this much before the time that was reckoned from there is by protocol. */
+export const EARLY_MS: number = POLL_SLOW_MS + 50;
+/** Another pod's end is seen by a look. */
+export const EARLY_SEEN_MS = 1_000;
 /** A successor that has closed its parent's listeners is heard within this, by its admin or its first beats. */
 export const CLOSED_MS = 1_500;
 /** The last look before an epoch is ended waits for handoff.lock no longer than this. */

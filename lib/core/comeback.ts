@@ -21,6 +21,7 @@ import { beginDetecting } from "./detecting.ts";
 import { exitText, handoffFailed } from "./failing.ts";
 import { killLeaving, leave } from "./leaving.ts";
 import { type Refusal, refusal } from "./refusal.ts";
+import { endStandIn, isInTheWay } from "./stand_in.ts";
 import { end, enterStopping } from "./stopping.ts";
 import { trialOf } from "./trial.ts";
 import { adminText } from "./view.ts";
@@ -264,6 +265,10 @@ function startOver(d: Draft, comeback: Comeback): void {
 
 /** Epoch 0, unless another pod has come to the base id meanwhile. */
 export function beginAfresh(d: Draft, comeback: Comeback): void {
+  if (isInTheWay(d.state, 0)) {
+    endStandIn(d);
+    return pause(d, comeback, backoffMs(0));
+  }
   if (d.settings.crossPod) beginDetecting(d, 0, comeback);
   else begin(d, comeback);
 }

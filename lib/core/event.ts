@@ -84,6 +84,7 @@ export type TimerName =
   | "pre_drain"
   | "predecessor"
   | "retry"
+  | "stand_in"
   | "watchdog";
 
 /** What happened, without its time. */
@@ -117,6 +118,8 @@ export type Happening =
   | ({ readonly kind: "vitals"; readonly attempt: number } & Vitals)
   | { readonly kind: "drain_answered"; readonly attempt: number; readonly ok: boolean; readonly detail: string }
   | { readonly kind: "segment_repaired"; readonly attempt: number; readonly outcome: RepairOutcome }
+  | { readonly kind: "stand_in_began"; readonly attempt: number; readonly pid: number }
+  | { readonly kind: "stand_in_ended"; readonly attempt: number; readonly end: StandInEnd }
   | { readonly kind: "marker"; readonly problem: string | undefined }
   | { readonly kind: "binary_not_kept"; readonly attempt: number; readonly problem: string }
   | { readonly kind: "handoff_lock"; readonly attempt: number; readonly taken: boolean; readonly problem?: string }
@@ -132,6 +135,12 @@ export interface Vitals {
   /** Which listening sockets it holds; absent where that can't be seen. */
   readonly listens?: { readonly admin: boolean; readonly traffic: boolean };
 }
+
+/** `terminated`: by the successor's protocol. `failed`: it was never there, or is there no longer. */
+export type StandInEnd =
+  | { readonly kind: "terminated" }
+  | { readonly kind: "bound_over" }
+  | { readonly kind: "failed"; readonly problem: string };
 
 /** `clean`: the flag was not set. */
 export type RepairOutcome =

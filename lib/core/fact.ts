@@ -136,6 +136,16 @@ export type Fact =
     readonly detail: string;
   }
   | { readonly kind: "predecessor_overdue"; readonly epoch: number; readonly boundMs: number }
+  /** For an epoch that died while it drained: its successor lives on. */
+  | { readonly kind: "stand_in_began"; readonly epoch: number; readonly pid: number; readonly boundMs: number }
+  | {
+    readonly kind: "stand_in_ended";
+    readonly epoch: number;
+    readonly why: "terminated" | "bound_over" | "not_needed";
+    readonly stoodMs: number;
+  }
+  /** `waitMs`: until it is tried again; absent: no more. */
+  | { readonly kind: "stand_in_failed"; readonly epoch: number; readonly problem: string; readonly waitMs?: number }
   | { readonly kind: "third_generation"; readonly ends: number; readonly successor: number }
   | {
     readonly kind: "newest_died";

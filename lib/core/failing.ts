@@ -12,6 +12,7 @@ import { type Refusal, refusal } from "./refusal.ts";
 import { diedUnseen } from "./comeback.ts";
 import { beginRecovery } from "./handoff.ts";
 import { hung } from "./serving.ts";
+import { mayFork } from "./settle.ts";
 import { catchUp, refusedBefore } from "./triggers.ts";
 
 /** The content that a preflight looked at. */
@@ -147,8 +148,9 @@ export function planRecovery(d: Draft): void {
   if (phase.kind !== "serving" || phase.health.kind !== "admin_lost") return;
   const { health } = phase;
   if (policyOf(d, health) !== "handoff") return;
-  if (health.recoveries === 0 && health.sinceMs === d.nowMs && d.state.leaving.length === 0) beginRecovery(d, phase);
-  else d.timer("backoff", backoffMs(health.recoveries));
+  if (health.recoveries === 0 && health.sinceMs === d.nowMs && mayFork(d, phase.epoch.number + 1)) {
+    beginRecovery(d, phase);
+  } else d.timer("backoff", backoffMs(health.recoveries));
 }
 
 /** Names that say nothing about the content: the same may well work next time. */

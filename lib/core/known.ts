@@ -5,7 +5,8 @@ import type { Phase, State } from "./state.ts";
 
 /** Attempts that the state still speaks of. */
 export function livingAttempts(state: State): readonly number[] {
-  return [...attemptsOf(state.phase), ...state.leaving.map(({ epoch }) => epoch.attempt)];
+  const leaving = state.leaving.map(({ epoch }) => epoch.attempt);
+  return [...attemptsOf(state.phase), ...leaving, ...some(state.standIn?.attempt)];
 }
 
 function attemptsOf(phase: Phase): readonly number[] {

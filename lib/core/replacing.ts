@@ -32,6 +32,7 @@ import { progress } from "./initialising.ts";
 import { leave } from "./leaving.ts";
 import { refusal } from "./refusal.ts";
 import { judge, lostAdmin } from "./serving.ts";
+import { afterPredecessor } from "./stand_in.ts";
 import { enterYielding } from "./yielding.ts";
 import { beginTrial } from "./trial.ts";
 import { refusedBefore } from "./triggers.ts";
@@ -238,6 +239,8 @@ function live(d: Draft, phase: Replacing, epoch: Epoch, before: Inventory | unde
 function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): void {
   if (attempt === phase.predecessor?.epoch.attempt) {
     predecessorEnded(d, phase.predecessor, exit, phase.from.number);
+    const isTold = hasTakenAdmin(phase.step) || phase.health.kind === "admin_lost";
+    afterPredecessor(d, phase.predecessor.epoch.number, phase.from, exit, isTold);
     return d.to({ ...phase, predecessor: undefined });
   }
   const { step } = phase;
@@ -259,6 +262,11 @@ function childExited(d: Draft, phase: Replacing, attempt: number, exit: Exit): v
     d.say(exited(d, step.child, exit, "child"));
     reaped(d, phase, step, exit);
   }
+}
+
+/** Together with its admin the serving epoch gives up the predecessor that it still has. */
+function hasTakenAdmin(step: Replacing["step"]): boolean {
+  return step.kind === "initialising" ? step.told !== "" : "tookAdmin" in step && step.tookAdmin;
 }
 
 /** What a failed successor has left so far. */

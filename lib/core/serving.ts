@@ -7,12 +7,13 @@ import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
 import { predecessorEnded, predecessorOverdue, wake, watchdogTickMs } from "./arrive.ts";
 import { newestDied, rejoin } from "./comeback.ts";
-import { LOOK_FAST_MS, ORPHAN_MS, REVIVAL_TRIES } from "./bounds.ts";
+import { EARLY_SEEN_MS, LOOK_FAST_MS, RECOVERY_TRIES, REVIVAL_TRIES } from "./bounds.ts";
 import { planRecovery } from "./failing.ts";
-import { RECOVERY_TRIES } from "./bounds.ts";
 import { beginRecovery } from "./handoff.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
 import type { Sighting } from "./sighting.ts";
+import { afterPredecessor, standIn } from "./stand_in.ts";
+import { mayFork } from "./settle.ts";
 import { enterYielding, supersede } from "./yielding.ts";
 
 /** Every event while one epoch serves and no handoff is under way. */
@@ -24,6 +25,9 @@ export function serving(d: Draft, phase: Serving, event: Event): void {
       }
       if (event.attempt === phase.predecessor?.epoch.attempt) {
         predecessorEnded(d, phase.predecessor, event.exit, phase.epoch.number);
+        // Whoever took the admin, and failed, has had it ended.
+        const isTold = phase.health.kind === "admin_lost";
+        afterPredecessor(d, phase.predecessor.epoch.number, phase.epoch, event.exit, isTold);
         d.to({ ...phase, predecessor: undefined });
       }
       return;
@@ -60,9 +64,9 @@ function wakeAll(d: Draft, { predecessor, foreign }: Serving): void {
 }
 
 function newestExited(d: Draft, phase: Serving, exit: Exit): void {
-  const { epoch, predecessor, foreign, orphanedAtMs, rejoins = 0 } = phase;
+  const { epoch, predecessor, foreign, rejoins = 0 } = phase;
   if (!d.settings.crossPod || predecessor !== undefined) return newestDied(d, epoch, exit, predecessor);
-  const isOrphan = orphanedAtMs !== undefined && d.nowMs - orphanedAtMs < ORPHAN_MS;
+  const isOrphan = d.state.standIn?.step.kind === "given_up";
   // One that dies soon after each LIVE would be started for ever.
   if ((foreign !== undefined || isOrphan) && rejoins < REVIVAL_TRIES) {
     return rejoin(d, epoch, exit, foreign, rejoins + 1);
@@ -80,8 +84,8 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
     const drainedMs = d.nowMs - foreign.sinceMs;
     const isGone = !seen.slots.includes(foreign.epoch % 3);
     if (!isGone && drainedMs < foreign.boundMs) return;
-    // A second for the rounding of Envoy's own timers.
-    const isEarly = isGone && drainedMs < (epoch.plan.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs) - 1_000;
+    const boundMs = epoch.plan.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs;
+    const isEarly = isGone && drainedMs < boundMs - EARLY_SEEN_MS;
     if (isEarly) d.say({ kind: "foreign_lost", epoch: foreign.epoch, drainedMs });
     else if (isGone) d.say({ kind: "foreign_ended", epoch: foreign.epoch, drainedMs });
     // It can't be ended from here; that it hangs does not make this one less ready.
@@ -89,7 +93,8 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
     if (!isGone && foreign.orphanPid !== undefined) {
       d.do({ kind: "signal_orphan", pid: foreign.orphanPid, signal: "SIGKILL", unlessLive: false });
     }
-    return d.to({ ...phase, foreign: undefined, ...(isEarly ? { orphanedAtMs: d.nowMs } : {}) });
+    if (isEarly) standIn(d, foreign.epoch, epoch);
+    return d.to({ ...phase, foreign: undefined });
   }
   if (hasForeignSuccessor(d.state, epoch, seen)) return enterYielding(d, { epoch, predecessor, stop: undefined });
   if (seen.handoffUnderWay === true) d.timer("look", LOOK_FAST_MS);
@@ -109,7 +114,7 @@ function vitals(d: Draft, phase: Serving, seen: Vitals): void {
   const alive = seen.alive && !isDraining;
   if (health.kind === "admin_lost") {
     // `on_lost_admin: keep` keeps what serves; nobody accepts here, and a new epoch takes over from it as from any parent.
-    if (seen.alive && isDraining && health.recoveries < RECOVERY_TRIES && d.state.leaving.length === 0) {
+    if (seen.alive && isDraining && health.recoveries < RECOVERY_TRIES && mayFork(d, epoch.number + 1)) {
       return beginRecovery(d, phase);
     }
     // Not at the first look: a process that just ended is reaped in a moment.
@@ -124,7 +129,7 @@ function vitals(d: Draft, phase: Serving, seen: Vitals): void {
 }
 
 function recover(d: Draft, phase: Serving): void {
-  if (d.state.leaving.length === 0) beginRecovery(d, phase);
+  if (mayFork(d, phase.epoch.number + 1)) beginRecovery(d, phase);
   else planRecovery(d);
 }
 

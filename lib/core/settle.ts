@@ -3,6 +3,7 @@
 import type { Draft } from "./draft.ts";
 import type { Pending, WaitReason } from "./state.ts";
 import { beginHandoff } from "./handoff.ts";
+import { endStandIn, isInTheWay } from "./stand_in.ts";
 import { take } from "./triggers.ts";
 
 /** The turn of what waits, where nothing is under way. Called after every step. */
@@ -15,7 +16,7 @@ export function settle(d: Draft): void {
   const jitterMs = pending.notBeforeMs - d.nowMs;
   if (jitterMs > 0) return wait(d, pending, "jitter", jitterMs);
   // A fourth generation would collide with the socket names of the first.
-  if (d.state.leaving.length > 0 || phase.foreign !== undefined) return wait(d, pending, "predecessor_drains");
+  if (!mayFork(d, phase.epoch.number + 1) || phase.foreign !== undefined) return wait(d, pending, "predecessor_drains");
   // A successor asks it before anything else, and one that is given up meanwhile leaves questions whose answers nobody takes: a parent
   // that wakes to them aborts (1.38.3 to 1.40.0).
   const isHung = phase.health.kind === "hung" && phase.health.by === "admin";
@@ -29,6 +30,13 @@ export function settle(d: Draft): void {
     return wait(d, pending, "predecessor_drains");
   }
   beginHandoff(d, phase, take(d, pending));
+}
+
+/** Nobody is left of older generations whose socket names an epoch of this number could meet. A stand-in is sent away. */
+export function mayFork(d: Draft, epoch: number): boolean {
+  const isBlocked = isInTheWay(d.state, epoch);
+  if (isBlocked) endStandIn(d);
+  return d.state.leaving.length === 0 && !isInTheWay(d.state, epoch);
 }
 
 function wait(d: Draft, pending: Pending, reason: WaitReason, waitMs?: number): void {

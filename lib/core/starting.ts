@@ -1,7 +1,7 @@
 // Owns: epochs that start while nobody serves: the first one, a revived one, one after a crash; and the pause before.
 // Must not: decide what a death means; comeback.ts does.
 
-import type { Exit } from "./epoch.ts";
+import type { Child, Epoch, Exit } from "./epoch.ts";
 import type { Event } from "./event.ts";
 import type { Draft } from "./draft.ts";
 import type { Comeback, Phase } from "./state.ts";
@@ -14,8 +14,10 @@ import { progress } from "./initialising.ts";
 import { beginDetecting } from "./detecting.ts";
 import { killLeaving } from "./leaving.ts";
 import { type Refusal, refusal } from "./refusal.ts";
+import { standIn } from "./stand_in.ts";
 import { end } from "./stopping.ts";
 import { hasForeignSuccessor } from "./company.ts";
+import { mayFork } from "./settle.ts";
 import { enterYielding } from "./yielding.ts";
 
 /** An epoch on its way while nobody serves. */
@@ -44,6 +46,8 @@ export function starting(d: Draft, phase: Starting, event: Event): void {
   const { comeback, step } = phase;
   if (event.kind === "child_exited" && event.attempt === comeback.parent?.epoch.attempt) {
     predecessorEnded(d, comeback.parent, event.exit, comeback.number);
+    // One that has not attached comes up alone.
+    if (step.kind === "initialising" && step.told !== "") standIn(d, comeback.parent.epoch.number, step.child);
     return d.to({ ...phase, comeback: { ...comeback, parent: undefined } });
   }
   if (event.kind === "timer" && event.name === "predecessor") return predecessorOverdue(d, comeback.parent);
@@ -118,8 +122,11 @@ function initialising(
     case "nothing":
       return;
     case "going":
-      return d.to({ ...phase, step: outcome.seen });
+      d.to({ ...phase, step: outcome.seen });
+      if (step.told === "" && outcome.seen.told !== "") adopted(d, comeback, outcome.seen.child);
+      return;
     case "live":
+      adopted(d, comeback, outcome.epoch);
       if (comeback.gapSinceMs !== undefined) {
         d.say({ kind: "service_gap", epoch: outcome.epoch.number, refusedMs: d.nowMs - comeback.gapSinceMs });
       }
@@ -138,6 +145,11 @@ function initialising(
       d.to({ ...phase, step: { kind: "ending", child: step.child, refusal: outcome.refusal } });
       return killChild(d, step.child);
   }
+}
+
+/** It has its admin, and its parent is dead: nobody knows whether it had attached, and would talk to that one. */
+function adopted(d: Draft, { cause, parent, number }: Comeback, child: Child | Epoch): void {
+  if (cause === "revival" && parent === undefined && d.state.standIn === undefined) standIn(d, number - 1, child);
 }
 
 function childGone(d: Draft, phase: Starting, attempt: number, why: Refusal, exit: Exit): void {
@@ -186,6 +198,14 @@ function diagnosing(d: Draft, step: Extract<Starting["step"], { kind: "diagnosin
   }
 }
 
+/** A stand-in was in the way, and the first restart waits for nothing else. */
+function retryAtOnce(d: Draft, comeback: Comeback): void {
+  const isAfresh = comeback.cause === "crash" || comeback.cause === "drained";
+  if (!isAfresh || d.state.crashesAtMs.length > 1 || comeback.parent !== undefined || !mayFork(d, 0)) return;
+  d.stopTimers("backoff");
+  beginAfresh(d, comeback);
+}
+
 /** Every event between two starts. */
 export function pausing(d: Draft, phase: Pausing, event: Event): void {
   const { comeback } = phase;
@@ -194,6 +214,7 @@ export function pausing(d: Draft, phase: Pausing, event: Event): void {
     predecessorEnded(d, comeback.parent, event.exit, comeback.number);
     return d.to({ ...phase, comeback: { ...comeback, parent: undefined } });
   }
+  if (event.kind === "stand_in_ended") return retryAtOnce(d, comeback);
   if (event.kind !== "timer") return;
   if (event.name === "kill" && comeback.parent !== undefined && comeback.cause === "crash") {
     return endChild(d, comeback.parent.epoch, "predecessor", "SIGKILL", KILL_AFTER_MS);
@@ -202,7 +223,7 @@ export function pausing(d: Draft, phase: Pausing, event: Event): void {
   if (event.name !== "backoff") return;
   if (comeback.cause === "join") return beginDetecting(d, comeback.tries);
   if (comeback.cause === "revival") return cleared(d, comeback);
-  if (comeback.parent === undefined && d.state.leaving.length === 0) return beginAfresh(d, comeback);
+  if (comeback.parent === undefined && mayFork(d, 0)) return beginAfresh(d, comeback);
   if (comeback.parent === undefined) killLeaving(d);
   d.timer("backoff", backoffMs(0));
 }

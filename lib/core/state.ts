@@ -5,6 +5,7 @@ import type { Child, Epoch, Exit, Plan } from "./epoch.ts";
 import type { Connections, Content, Inventory, Subject, TriggerSource } from "./event.ts";
 import type { ExitCode } from "./fact.ts";
 import type { Orphan } from "./orphan.ts";
+import type { StandIn } from "./standing.ts";
 import type { Refusal } from "./refusal.ts";
 
 /** Why a trigger waits for its turn. */
@@ -225,8 +226,6 @@ export interface Serving {
   readonly health: Health;
   /** Drains in another pod; this one is ready when it is gone. */
   readonly foreign: Foreign | undefined;
-  /** That one ended too early to have been told to: Envoy talks to it in vain and aborts some ten seconds later (1.38 to 1.40). */
-  readonly orphanedAtMs?: number | undefined;
   /** How often it was started again beside another pod's predecessor. */
   readonly rejoins?: number | undefined;
   /** What the predecessor had, to be compared once with what this epoch has. */
@@ -304,6 +303,7 @@ export interface State {
   readonly crashesAtMs: readonly number[];
   /** Third generations, ended by protocol when their successor's successor started, and not reaped yet. */
   readonly leaving: readonly Predecessor[];
+  readonly standIn: StandIn | undefined;
   /** The last repair failed: INITIALIZING may still be set, and the next child would die of it. */
   readonly flagLeft: boolean;
   /** handoff.lock is ours. */
@@ -334,6 +334,7 @@ export const initialState: State = {
   trial: undefined,
   crashesAtMs: [],
   leaving: [],
+  standIn: undefined,
   flagLeft: false,
   handoffLock: false,
   publishProblem: undefined,

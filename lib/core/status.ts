@@ -42,6 +42,8 @@ export interface ServiceStatus {
   readonly epochs: readonly EpochStatus[];
   /** Its Envoys outlive this supervisor. */
   readonly outlivesSupervisor?: true;
+  /** Answers the newest epoch in place of its predecessor, which died while it drained. */
+  readonly standIn?: { readonly epoch: number; readonly pid: number; readonly forMs: number };
   /** Handoffs begun since the start of this supervisor. */
   readonly handoffs: number;
   readonly waiting?: { readonly sources: readonly TriggerSource[]; readonly forMs: number };

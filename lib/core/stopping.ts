@@ -16,6 +16,7 @@ import { handoffFailed } from "./failing.ts";
 import { killLeaving } from "./leaving.ts";
 import { endingOrphans, hurry, leavesOrphans } from "./orphans.ts";
 import { refusal } from "./refusal.ts";
+import { afterPredecessor } from "./stand_in.ts";
 import { dropPending } from "./triggers.ts";
 import { enterYielding } from "./yielding.ts";
 
@@ -229,9 +230,8 @@ function timer(d: Draft, phase: Stopping, name: string): void {
     return d.do({ kind: "ask_connections", attempt: phase.newest.attempt, admin: phase.newest.plan.admin });
   }
   if (name !== "kill") return;
-  if (step.kind === "ending_child" && phase.child !== undefined) {
-    killChild(d, phase.child);
-  } else if (step.kind === "terminating") kill(d, phase);
+  if (step.kind === "ending_child" && phase.child !== undefined) killChild(d, phase.child);
+  else if (step.kind === "terminating") kill(d, phase);
 }
 
 /** Shared base id: a successor that is attached ends the newest by protocol, one that is on its way is waited for. */
@@ -311,12 +311,13 @@ function childExited(d: Draft, phase: Stopping, attempt: number, exit: Exit): vo
     return childIsGone(d, rest);
   }
   if (attempt === phase.predecessor?.epoch.attempt) {
-    predecessorEnded(d, phase.predecessor, exit, phase.predecessor.epoch.number + 1);
+    const { newest, child, predecessor: { epoch: { number } }, step } = phase;
+    predecessorEnded(d, phase.predecessor, exit, number + 1);
     const rest = { ...phase, predecessor: undefined };
     d.to(rest);
-    if (phase.step.kind === "awaiting_predecessor") return terminate(d, rest);
-    if (phase.child === undefined && phase.newest === undefined) finish(d, rest);
-    return;
+    if (newest === undefined) return child === undefined ? finish(d, rest) : undefined;
+    afterPredecessor(d, number, newest, exit, child !== undefined || step.kind === "terminating");
+    return step.kind === "awaiting_predecessor" ? terminate(d, rest) : undefined;
   }
   if (attempt !== phase.newest?.attempt) return;
   d.say(exited(d, phase.newest, exit, "newest"));

@@ -17,6 +17,7 @@ import { reopenLogs } from "./reopen.ts";
 import { serving } from "./serving.ts";
 import { retune, unwatched } from "./retune.ts";
 import { settle, waited } from "./settle.ts";
+import { keepStandIn, standInHeard } from "./stand_in.ts";
 import { lastLeft, stopAsked, stopping } from "./stopping.ts";
 import { accept, contentSeen, debounceOver } from "./triggers.ts";
 
@@ -29,6 +30,7 @@ export function transition(state: State, event: Event, settings: Settings): Step
     d.set({ lateAnswers: state.lateAnswers + 1 });
     d.say({ kind: "late_answer", of: event.kind, attempt: "attempt" in event ? event.attempt : 0 });
   }
+  keepStandIn(d);
   settle(d);
   reopenLogs(d);
   readiness(d, state);
@@ -68,6 +70,7 @@ function dispatch(d: Draft, event: Event): void {
     case "timer":
       return timer(d, event, event.name);
     default:
+      if (standInHeard(d, event)) return byPhase(d, event);
       if (leaving(d, event)) return lastLeft(d);
       return byPhase(d, event);
   }
@@ -89,6 +92,9 @@ function timer(d: Draft, event: Event, name: TimerName): void {
       return retry(d);
     case "leaving":
       leaving(d, event);
+      return;
+    case "stand_in":
+      standInHeard(d, event);
       return;
     default:
       return byPhase(d, event);

@@ -2,6 +2,7 @@
 
 import type { AdminAddress, Child, Epoch } from "./epoch.ts";
 import type { Role } from "./fact.ts";
+import type { StandIn } from "./standing.ts";
 import type { Phase, State } from "./state.ts";
 import type { EpochStatus, ServiceStatus } from "./status.ts";
 import { isReady } from "./ready.ts";
@@ -17,6 +18,7 @@ export function view(state: State, nowMs: number): ServiceStatus {
     ready: isReady(state),
     ...(note === undefined ? {} : { note }),
     epochs: epochStatuses(state, nowMs),
+    ...standInOf(state, nowMs),
     handoffs: state.handoffs,
     ...(pending === undefined ? {} : { waiting: { sources: pending.sources, forMs: nowMs - pending.sinceMs } }),
     refused: state.refused.map(({ refusal, bootstrapDigest, binaryDigest, atMs }) => ({
@@ -57,6 +59,12 @@ function stepOf(phase: Phase): string | undefined {
   }
 }
 
+function standInOf({ standIn }: State, nowMs: number): Pick<ServiceStatus, "standIn"> {
+  if (standIn?.step.kind !== "standing") return {};
+  const { epoch, step: { pid, sinceMs } } = standIn;
+  return { standIn: { epoch, pid, forMs: nowMs - sinceMs } };
+}
+
 function noteOf(state: State): string | undefined {
   const { phase, markerProblem } = state;
   if (phase.kind === "ended") return phase.reason;
@@ -68,9 +76,16 @@ function noteOf(state: State): string | undefined {
   if (phase.kind === "serving" && phase.foreign !== undefined) {
     return `epoch ${phase.foreign.epoch} of another supervisor drains, ready when it is gone`;
   }
+  if (state.standIn !== undefined) return standInNote(state.standIn);
   if (phase.kind === "yielding") return `epoch ${phase.epoch.number + 1} of another supervisor takes over`;
   if (phase.kind === "superseded") return `epoch ${phase.epoch.number + 1} of another supervisor serves`;
   return markerProblem === undefined ? undefined : `ready marker: ${markerProblem}`;
+}
+
+function standInNote({ epoch, step }: StandIn): string {
+  const died = `epoch ${epoch} died before its time`;
+  if (step.kind === "given_up") return `${died} and has no stand-in: epoch ${epoch + 1} will abort`;
+  return `${died}, a stand-in answers epoch ${epoch + 1} in its place`;
 }
 
 /** Newest first. */

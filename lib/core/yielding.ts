@@ -24,6 +24,7 @@ import { endStuckSuccessor } from "./orphans.ts";
 import { BEAT_AHEAD_MS, BEAT_TOO_OLD_MS } from "./predecessor.ts";
 import { readyEpoch } from "./ready.ts";
 import { refusal } from "./refusal.ts";
+import { afterPredecessor } from "./stand_in.ts";
 import { end, resumeStop } from "./stopping.ts";
 import { catchUp, dropPending } from "./triggers.ts";
 
@@ -59,6 +60,7 @@ export function yielding(d: Draft, phase: Yielding, event: Event): void {
       if (event.attempt === phase.epoch.attempt) return ended(d, phase, event.exit);
       if (event.attempt !== phase.predecessor?.epoch.attempt) return;
       predecessorEnded(d, phase.predecessor, event.exit, phase.epoch.number);
+      afterPredecessor(d, phase.predecessor.epoch.number, phase.epoch, event.exit, true);
       return d.to({ ...phase, predecessor: undefined });
     case "sighted":
       return sighted(d, phase, event.sighting);

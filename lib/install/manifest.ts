@@ -1,7 +1,7 @@
 // Owns: SHA256SUMS, the list of what belongs together and how each file must read. Must not: read or write files.
 
 /** Everything a node or an image needs; the supervisor comes last, so that it never runs beside an older library. */
-export const programFiles = ["libgcc_s.so.1", "epochd-probe", "epochd-launch", "epochd"] as const;
+export const programFiles = ["libgcc_s.so.1", "epochd-probe", "epochd-launch", "epochd-stand-in", "epochd"] as const;
 export type ProgramFile = typeof programFiles[number];
 export const manifestName = "SHA256SUMS" as const;
 export type InstalledName = ProgramFile | typeof manifestName;

@@ -3,6 +3,7 @@
 import type { Fact } from "../core/fact.ts";
 import { foreignCatalogue } from "./foreign_catalogue.ts";
 import type { Rows } from "./row.ts";
+import { standInRows } from "./stand_in_rows.ts";
 import { envoyVersion, plural, shortDigest, showExit, showMs } from "./words.ts";
 
 const subjectText = { bootstrap: "bootstrap", binary: "Envoy's executable" } as const;
@@ -196,6 +197,7 @@ export const catalogue: Rows<Fact> = {
     fields: { epoch: "number", boundMs: "ms" },
     message: (fact) => `epoch ${fact.epoch} should have ended after ${showMs(fact.boundMs)} and has not`,
   },
+  ...standInRows,
   third_generation: {
     level: "warn",
     fields: { ends: "number", successor: "number" },

@@ -21,7 +21,7 @@ export const foreignCatalogue: Pick<Rows<Fact>, Kind> = {
     message: (fact) =>
       `epoch ${fact.epoch} of the other supervisor ended ${
         showMs(fact.drainedMs)
-      } into its drain, before it was told to: its successor will abort in about 10 s and be started again`,
+      } into its drain, before it was told to`,
   },
   foreign_overdue: {
     level: "error",

@@ -76,6 +76,11 @@ export class Metrics {
     "Looks at the shared segment after a failed child: clean, cleared (the flag was left set) or failed",
     ["service", "result"],
   );
+  readonly #standIns = this.#counter(
+    "epochd_stand_ins_total",
+    "Stand-ins for epochs that died while they drained: began, or failed",
+    ["service", "result"],
+  );
   readonly #watches = this.#counter(
     "epochd_watch_changes_total",
     "Watches begun, lost and won back, by the mode they got",
@@ -162,6 +167,10 @@ export class Metrics {
         return this.#repairs.inc({ service, result: fact.cleared ? "cleared" : "clean" });
       case "segment_repair_failed":
         return this.#repairs.inc({ service, result: "failed" });
+      case "stand_in_began":
+        return this.#standIns.inc({ service, result: "began" });
+      case "stand_in_failed":
+        return this.#standIns.inc({ service, result: "failed" });
       case "service_gap":
         return this.#gap.observe({ service }, fact.refusedMs / 1000);
       case "marker_failed":
@@ -206,6 +215,7 @@ export class Metrics {
       for (const result of ["live", "failed"]) this.#handoffs.inc({ service, source, result }, 0);
       for (const answer of ["accepted", "coalesced", "dropped"]) this.#triggers.inc({ service, source, answer }, 0);
     }
+    for (const result of ["began", "failed"]) this.#standIns.inc({ service, result }, 0);
     for (const result of ["clean", "cleared", "failed"]) this.#repairs.inc({ service, result }, 0);
     for (const answer of ["exit", "restart", "revival", "budget_used_up", "rollback"]) {
       this.#deaths.inc({ service, answer }, 0);

@@ -13,6 +13,8 @@ import type {
   Processes,
   ReadyMarker,
   Segment,
+  StandIn,
+  StandIns,
 } from "./ports.ts";
 import type { Timers } from "./timers.ts";
 
@@ -21,6 +23,7 @@ export interface ServicePorts {
   readonly admin: Admin;
   readonly preflight: Preflight;
   readonly segment: Segment;
+  readonly standIns: StandIns;
   /** Absent where no marker is asked for. */
   readonly marker: ReadyMarker | undefined;
   /** Absent where the base id is not shared with another pod. */
@@ -32,6 +35,7 @@ export interface ServicePorts {
 export class Performer {
   readonly #children = new Map<number, ChildProcess>();
   readonly #preflights = new Map<number, AbortController>();
+  readonly #standIns = new Map<number, StandIn>();
 
   constructor(
     readonly ports: ServicePorts,
@@ -105,6 +109,10 @@ export class Performer {
           (outcome) => ({ kind: "segment_repaired", attempt, outcome }),
         );
       }
+      case "stand_in":
+        return this.#standIn(effect);
+      case "end_stand_in":
+        return this.#standIns.get(effect.attempt)?.stop();
       case "adopt":
         return this.ports.adopt(effect);
       case "take_handoff_lock":
@@ -211,6 +219,19 @@ export class Performer {
         const { refusal, looked } = outcome;
         this.submit({ kind: "preflight_refused", attempt, refusal, ...(looked === undefined ? {} : { looked }) });
       });
+  }
+
+  #standIn({ attempt, epoch, boundMs }: Extract<Effect, { kind: "stand_in" }>): void {
+    const standIn = this.ports.standIns.begin({ epoch, boundMs });
+    this.#standIns.set(attempt, standIn);
+    const told = standIn.began.then((pid) => {
+      if (pid !== undefined) this.submit({ kind: "stand_in_began", attempt, pid });
+    });
+    // In this order, however short it stood.
+    Promise.all([standIn.end, told]).then(([end]) => {
+      this.#standIns.delete(attempt);
+      this.submit({ kind: "stand_in_ended", attempt, end });
+    }).catch((error) => this.bug("stand_in", error));
   }
 
   #spawn(effect: Extract<Effect, { kind: "spawn" }>): void {

@@ -2,7 +2,15 @@
 // Every call reports its outcome by resolving: an expected failure is a value, only a bug rejects.
 
 import type { AdminAddress, Exit, Plan } from "../core/epoch.ts";
-import type { Connections, Content, IdentityAnswer, Inventory, RepairOutcome, Vitals } from "../core/event.ts";
+import type {
+  Connections,
+  Content,
+  IdentityAnswer,
+  Inventory,
+  RepairOutcome,
+  StandInEnd,
+  Vitals,
+} from "../core/event.ts";
 import type { Refusal } from "../core/refusal.ts";
 import type { Owner, Question, Sighting } from "../core/sighting.ts";
 import type { ChildSignal } from "../core/effect.ts";
@@ -84,6 +92,19 @@ export interface Segment {
   /** Clears INITIALIZING (bit 0 of the u64 at offset 96). */
   repair(): Promise<RepairOutcome>;
   vitals(pid: number, epoch: number, admin: AdminAddress): Promise<Vitals>;
+}
+
+/** Whatever answers an Envoy in place of its parent. */
+export interface StandIn {
+  /** Its pid once it answers; undefined where it never did. */
+  readonly began: Promise<number | undefined>;
+  readonly end: Promise<StandInEnd>;
+  stop(): void;
+}
+
+export interface StandIns {
+  /** For the epoch that died; ends by itself after `boundMs`. */
+  begin(asked: { readonly epoch: number; readonly boundMs: number }): StandIn;
 }
 
 export interface ReadyMarker {

@@ -5,6 +5,11 @@ import type { Exit, Identity, Plan } from "../../lib/core/epoch.ts";
 import type { ChildSignal } from "../../lib/core/effect.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Random } from "./random.ts";
+import type { StandIns } from "./stand_ins.ts";
+
+/** A message that nobody takes is tried ten times, once a second; then Envoy aborts. */
+const VAIN_TRIES = 10;
+const FLUSH_MS = 5_000;
 
 /** How an Envoy with a content behaves once it was started. */
 export type Behaviour =
@@ -28,6 +33,8 @@ export interface Envoy {
   readonly behaviour: Behaviour;
   state: "booting" | "initialising" | "live" | "dead";
   parent: Envoy | undefined;
+  /** Its parent is dead and was not told to end by it: it goes on talking to that one's socket. */
+  orphanOf: number | undefined;
   /** Its successor was LIVE: the listeners are closed. */
   draining: boolean;
   drainsSinceMs: number | undefined;
@@ -55,6 +62,7 @@ export class Envoys {
     readonly parentShutdownTimeMs: number,
     readonly onExit: (envoy: Envoy, exit: Exit) => void,
     readonly broke: (rule: string, detail: string) => void,
+    readonly standIns: StandIns,
   ) {}
 
   get living(): readonly Envoy[] {
@@ -83,6 +91,7 @@ export class Envoys {
       pid: 1000 + attempt,
       state: "booting",
       parent: undefined,
+      orphanOf: undefined,
       draining: false,
       drainsSinceMs: undefined,
       wasLive: false,
@@ -113,7 +122,13 @@ export class Envoys {
       return this.agenda.at(this.random.between(0, 4), () => this.end(envoy, { code: 137, signal: "SIGKILL" }, cause));
     }
     this.#later(envoy, this.random.between(5, 900), () => {
-      const { parent } = envoy;
+      const { parent, orphanOf } = envoy;
+      if (orphanOf !== undefined) {
+        return this.#reach(envoy, () => {
+          this.standIns.terminate(orphanOf);
+          this.end(envoy, { code: 0 }, cause);
+        });
+      }
       this.end(envoy, { code: 0 }, cause);
       // An orderly end of a child tells its parent to end, also before it is LIVE (1.38.3 to 1.40.0).
       if (parent !== undefined && parent.state !== "dead") {
@@ -144,14 +159,9 @@ export class Envoys {
     const child = this.living.find((other) => other.parent === envoy);
     if (child !== undefined) {
       child.parent = undefined;
-      const isAborted = child.state !== "live" || this.random.chance(0.5);
-      // errno 111: the child's parent is gone in the middle of their talk.
-      if (cause !== "protocol" && isAborted) {
-        this.#later(
-          child,
-          this.random.between(0, 50),
-          () => this.end(child, { code: 134, signal: "SIGABRT" }, "orphaned"),
-        );
+      if (cause !== "protocol") {
+        child.orphanOf = envoy.epoch;
+        if (child.state === "live") this.#talk(child);
       }
     }
     this.onExit(envoy, exit);
@@ -164,6 +174,20 @@ export class Envoys {
     const wasSet = this.initialising !== undefined;
     this.initialising = undefined;
     return wasSet;
+  }
+
+  /** Statistics at every flush, until the orphan has told its parent's place to terminate. */
+  #talk(orphan: Envoy): void {
+    this.#later(orphan, this.random.between(0, FLUSH_MS), () => {
+      if (orphan.orphanOf !== undefined) this.#reach(orphan, () => this.#talk(orphan));
+    });
+  }
+
+  /** Whoever answers in its dead parent's place, or nobody (errno 111). */
+  #reach(orphan: Envoy, go: () => void, tries = 0): void {
+    if (orphan.orphanOf === undefined || this.standIns.isUp(orphan.orphanOf)) return go();
+    if (tries >= VAIN_TRIES) return this.end(orphan, { code: 134, signal: "SIGABRT" }, "orphaned");
+    this.#later(orphan, 1_000, () => this.#reach(orphan, go, tries + 1));
   }
 
   #later(envoy: Envoy, afterMs: number, act: () => void): void {
@@ -186,10 +210,12 @@ export class Envoys {
     }
     this.initialising = envoy;
     envoy.state = "initialising";
+    if (this.standIns.holds(envoy.epoch % 3)) this.broke("stand_in_in_the_way", `of epoch ${envoy.epoch}`);
     const collides = others.some(({ epoch, state }) => state !== "booting" && epoch % 3 === envoy.epoch % 3);
     if (collides) return this.end(envoy, { code: 1 }, "refused_to_start");
     const parent = others.find(({ epoch, state }) => epoch === envoy.epoch - 1 && state === "live");
     if (parent !== undefined) this.#attach(envoy, parent);
+    else if (this.standIns.isUp(envoy.epoch - 1)) envoy.orphanOf = envoy.epoch - 1;
     if (envoy.behaviour === "dies_early") {
       return this.#later(envoy, random.between(0, 80), () => this.end(envoy, { code: 1 }, "content"));
     }
@@ -201,11 +227,13 @@ export class Envoys {
     const grandparent = parent.parent;
     // Two generations at most: the parent ends its own at once, whatever connections that one holds.
     if (grandparent !== undefined) this.#terminate(parent, grandparent, this.random.between(0, 400));
+    else this.#terminatePlace(parent);
   }
 
   /** A frozen parent answers when it is awake again. */
   #askParent(envoy: Envoy, go: () => void): void {
     const { parent } = envoy;
+    if (envoy.orphanOf !== undefined) return this.#reach(envoy, go);
     if (parent === undefined || parent.frozen === "no") return go();
     parent.postponed.push(() => this.#later(envoy, 1, go));
   }
@@ -237,6 +265,8 @@ export class Envoys {
         if (envoy.parent === parent) this.#terminate(envoy, parent, this.random.between(0, 300));
       });
     }
+    if (envoy.orphanOf !== undefined) this.#talk(envoy);
+    this.#later(envoy, this.parentShutdownTimeMs, () => this.#terminatePlace(envoy));
     if (envoy.behaviour === "dies_after_live") {
       this.#later(
         envoy,
@@ -244,6 +274,17 @@ export class Envoys {
         () => this.end(envoy, { code: 139, signal: "SIGSEGV" }, "content"),
       );
     }
+  }
+
+  /** Says so to whoever has the place of its dead parent, and talks to it no more. */
+  #terminatePlace(orphan: Envoy): void {
+    const { orphanOf } = orphan;
+    if (orphanOf === undefined) return;
+    this.#reach(orphan, () => {
+      if (orphan.orphanOf === undefined) return;
+      orphan.orphanOf = undefined;
+      this.standIns.terminate(orphanOf);
+    });
   }
 
   #terminate(by: Envoy, parent: Envoy, afterMs: number): void {

@@ -127,6 +127,16 @@ const happenings: Record<Happening["kind"], fc.Arbitrary<Happening>> = {
     },
     { requiredKeys: ["kind", "attempt", "refusal"] },
   ),
+  stand_in_began: fc.record({ kind: kind("stand_in_began"), attempt, pid: fc.nat() }),
+  stand_in_ended: fc.record({
+    kind: kind("stand_in_ended"),
+    attempt,
+    end: fc.oneof(
+      fc.record({ kind: kind("terminated") }),
+      fc.record({ kind: kind("bound_over") }),
+      fc.record({ kind: kind("failed"), problem: text }),
+    ),
+  }),
   spawned: fc.record({ kind: kind("spawned"), attempt, pid: fc.nat() }),
   spawn_failed: fc.record({ kind: kind("spawn_failed"), attempt, refusal: why }),
   child_exited: fc.record({ kind: kind("child_exited"), attempt, exit }),

@@ -18,6 +18,8 @@ export type Action =
   | { readonly kind: "thaw" }
   | { readonly kind: "marker"; readonly works: boolean }
   | { readonly kind: "repair"; readonly works: boolean }
+  | { readonly kind: "kill_stand_in" }
+  | { readonly kind: "stand_in"; readonly works: boolean }
   | { readonly kind: "control_plane"; readonly is: "none" | "connected" | "away" }
   | { readonly kind: "connections"; readonly count: number }
   | { readonly kind: "reopen" }
@@ -79,6 +81,8 @@ const disturbances: fc.WeightedArbitrary<Action>[] = [
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("connections" as const), count: fc.nat({ max: 2 }) }) },
   { weight: 1, arbitrary: fc.constant({ kind: "reopen" } as const) },
+  { weight: 1, arbitrary: fc.constant({ kind: "kill_stand_in" } as const) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("stand_in" as const), works: fc.boolean() }) },
 ];
 
 const drained = { kind: "request", force: false, drained: true } as const;
@@ -199,6 +203,11 @@ function perform(world: World, action: Action, count: number, history: Record<Su
       return;
     case "repair":
       world.repairWorks = action.works;
+      return;
+    case "kill_stand_in":
+      return world.standIns.kill();
+    case "stand_in":
+      world.standIns.works = action.works;
       return;
     case "control_plane":
       world.controlPlane = action.is;

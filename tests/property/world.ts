@@ -14,6 +14,7 @@ import { Agenda } from "./agenda.ts";
 import { QUESTION_MS } from "./bounds.ts";
 import { type Behaviour, type Envoy, Envoys } from "./envoys.ts";
 import { Random } from "./random.ts";
+import { StandIns } from "./stand_ins.ts";
 
 /** One step, as it was taken. */
 export interface Taken {
@@ -45,6 +46,7 @@ function accepts({ state, frozen, draining }: Envoy): boolean {
 export class World {
   readonly agenda = new Agenda();
   readonly envoys: Envoys;
+  readonly standIns: StandIns;
   readonly trace: Taken[] = [];
   readonly broken: Broken[] = [];
   state: State = initialState;
@@ -71,12 +73,20 @@ export class World {
   constructor(readonly settings: Settings, seed: number, readonly keepsTrace = true) {
     this.#random = new Random(seed);
     this.#seesSockets = this.#random.chance(0.8);
+    this.standIns = new StandIns(
+      this.agenda,
+      this.#random,
+      (slot) => this.envoys.living.some(({ epoch, state }) => state !== "booting" && epoch % 3 === slot),
+      (attempt) => this.submit({ kind: "stand_in_began", attempt, pid: 1000 + attempt }),
+      (attempt, end) => this.submit({ kind: "stand_in_ended", attempt, end }),
+    );
     this.envoys = new Envoys(
       this.agenda,
       this.#random,
       settings.parentShutdownTimeMs,
       ({ attempt }, exit) => this.#later(0, 20, () => this.submit({ kind: "child_exited", attempt, exit })),
       (rule, detail) => this.#broke(rule, detail),
+      this.standIns,
     );
     this.#report("bootstrap");
     this.#report("binary");
@@ -219,6 +229,13 @@ export class World {
           this.submit({ kind: "segment_repaired", attempt, outcome });
         });
       }
+      case "stand_in":
+        if (this.envoys.living.some(({ epoch }) => epoch === effect.epoch)) {
+          this.#broke("stands_beside", `epoch ${effect.epoch} lives`);
+        }
+        return this.standIns.begin(effect.attempt, effect.epoch, effect.boundMs);
+      case "end_stand_in":
+        return this.standIns.kill(effect.attempt);
       case "write_marker":
       case "remove_marker":
         return this.#question(0, 10, () => {

@@ -35,6 +35,7 @@ export function plan(name: string): Plan {
  *     connections ATTEMPT none | connections ATTEMPT ACTIVE TOTAL
  *     vitals ATTEMPT alive|dead [admin|traffic|nowhere]     drained ATTEMPT ok|no
  *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
+ *     stands ATTEMPT                      stood ATTEMPT terminated|bound_over|failed
  *     lock ATTEMPT taken|held             published ok|PROBLEM...
  *     sighted [slots=SLOT,SLOT] [beat=EPOCH] [owner=EPOCH[:ready]] [answers=EPOCH] [mine] [lock]
  *             [unfinished=EPOCH:AGE_MS[:owned]] [orphans=EPOCH,EPOCH]
@@ -104,6 +105,16 @@ export function happening(line: string, nowMs: number): Happening {
       const kind = args[1] as "clean" | "cleared" | "failed";
       const outcome = kind === "failed" ? { kind, detail: "permission denied" } : { kind };
       return { kind: "segment_repaired", attempt, outcome };
+    }
+    case "stands":
+      return { kind: "stand_in_began", attempt, pid: 1000 + attempt };
+    case "stood": {
+      const how = args[1] as "terminated" | "bound_over" | "failed";
+      return {
+        kind: "stand_in_ended",
+        attempt,
+        end: how === "failed" ? { kind: how, problem: "SIGKILL" } : { kind: how },
+      };
     }
     case "lock":
       return { kind: "handoff_lock", attempt, taken: args[1] === "taken" };

@@ -137,3 +137,56 @@ Deno.test("Envoy of each version: a parent that wakes to a question of a dead ch
     removeSegment(baseId);
   }));
 });
+
+/** A child that serves, and its parent, which drains. */
+async function drainingParent(version: EnvoyVersion, parentShutdownTimeS: number): Promise<Omit<Pair, "answers">> {
+  await using stack = new AsyncDisposableStack();
+  const scratch = stack.use(tempDir());
+  const [listenPort, adminPort] = freePorts(2) as [number, number];
+  const baseId = freeBaseId();
+  stack.defer(() => removeSegment(baseId));
+  const bootstrapPath = writeBootstrap(scratch.at("envoy.yaml"), { listenPort, adminPort });
+  const admin = { port: adminPort };
+  const common = { version, baseId, bootstrapPath, parentShutdownTimeS };
+  const parent = stack.use(spawnEnvoy(common));
+  await parent.untilLive(admin);
+  const child = stack.use(spawnEnvoy({ ...common, epoch: 1 }));
+  await child.untilLive(admin);
+  const all = stack.move();
+  return { parent, child, admin, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+Deno.test("Envoy of each version: a child that serves aborts ten seconds after its draining parent was killed", async () => {
+  await Promise.all(ENVOY_VERSIONS.map(async (version) => {
+    await using pair = await drainingParent(version, 60);
+    pair.parent.kill("SIGKILL");
+    const { signal } = await within(`the end of the child ${version}`, pair.child.exit, 60_000);
+    assert.equal(signal, "SIGABRT");
+    assert.match(pair.child.log(), /sendmsg\(\) failed.*errno 111/);
+  }));
+});
+
+Deno.test("Envoy of each version: SIGTERM ends a draining parent at once, with exit code 0", async () => {
+  await Promise.all(ENVOY_VERSIONS.map(async (version) => {
+    await using pair = await drainingParent(version, 60);
+    pair.parent.kill("SIGTERM");
+    assert.equal((await within("its end", pair.parent.exit)).code, 0);
+  }));
+});
+
+Deno.test("Envoy of each version: has four hot restart sockets from its start on, which tells it from a stand-in", async () => {
+  await Promise.all(ENVOY_VERSIONS.map(async (version) => {
+    await using scratch = tempDir();
+    const [listenPort, adminPort] = freePorts(2) as [number, number];
+    const baseId = freeBaseId();
+    const bootstrapPath = writeBootstrap(scratch.at("envoy.yaml"), { listenPort, adminPort });
+    await using envoy = spawnEnvoy({ version, baseId, bootstrapPath });
+    const seen = await until("its parent socket", () => {
+      const names = domainSockets(baseId);
+      return names.some((name) => name.includes("domain_socket_parent")) && names;
+    }, { everyMs: 1 });
+    assert.ok(seen.some((name) => name.includes("domain_socket_child")), seen.join());
+    await envoy.untilLive({ port: adminPort });
+    assert.equal(domainSockets(baseId).length, 4);
+  }));
+});

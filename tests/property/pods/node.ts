@@ -2,6 +2,7 @@
 // Measured on 1.38.3 to 1.40.0 where it is Envoy's. Must not: know the core.
 
 import type { Exit, Identity } from "../../../lib/core/epoch.ts";
+import type { StandInEnd } from "../../../lib/core/event.ts";
 import type { Agenda } from "../agenda.ts";
 import type { Random } from "../random.ts";
 
@@ -19,11 +20,20 @@ export interface Envoy {
   readonly exited: (exit: Exit) => void;
 }
 
+/** Of a pod's supervisor, for an Envoy that died while it drained. */
+export interface StandIn {
+  readonly pod: number;
+  readonly attempt: number;
+  readonly epoch: number;
+  readonly ended: (end: StandInEnd) => void;
+}
+
 const VERSION = { version: "x/1.40.0/Clean/RELEASE/BoringSSL", hotRestartVersion: "11.104", concurrency: 2 };
 
 export class Node {
   readonly envoys: Envoy[] = [];
   readonly broken: string[] = [];
+  standIns: readonly StandIn[] = [];
   /** Who answers admin. */
   #admin: Envoy | undefined;
   /** INITIALIZING, and by whom it was set last. */
@@ -47,6 +57,11 @@ export class Node {
     return [...new Set(bound.map(({ number }) => number % 3))].sort();
   }
 
+  /** Stand-ins have names too, and are told from Envoys. */
+  #isTaken(slot: number): boolean {
+    return this.slots.includes(slot) || this.standIns.some(({ epoch }) => epoch % 3 === slot);
+  }
+
   spawn(pod: number, attempt: number, number: number, isStuck: boolean, exited: (exit: Exit) => void): void {
     const others = this.living;
     if (number === 0 && others.length > 0) this.#broke(`epoch 0 beside epoch ${others.map((e) => e.number)}`);
@@ -63,7 +78,7 @@ export class Node {
       accepts: false,
       exited,
     };
-    const isTaken = others.some((other) => other.number % 3 === number % 3);
+    const isTaken = this.#isTaken(number % 3);
     this.envoys.push(envoy);
     if (isTaken) {
       this.#broke(`epoch ${number} of pod ${pod} in the slot of another one`);
@@ -97,6 +112,7 @@ export class Node {
       this.#admin = envoy;
       // The third generation ends the first.
       if (parent?.parent !== undefined && parent.parent.state !== "dead") this.#die(parent.parent, { code: 0 });
+      this.#terminateStandIns(number - 2);
       if (!isStuck) this.#later(20, 300, () => this.#live(envoy));
     });
   }
@@ -117,6 +133,19 @@ export class Node {
     if (this.#admin === undefined || this.#admin.state === "dead") return undefined;
     const { number, state } = this.#admin;
     return { epoch: number, state: state === "live" ? "LIVE" : "PRE_INITIALIZING", ...VERSION };
+  }
+
+  /** Takes the name, unless somebody has it. */
+  standIn(one: StandIn): boolean {
+    if (this.#isTaken(one.epoch % 3)) return false;
+    this.standIns = [...this.standIns, one];
+    return true;
+  }
+
+  endStandIn(one: StandIn, end: StandInEnd): void {
+    if (!this.standIns.includes(one)) return;
+    this.standIns = this.standIns.filter((other) => other !== one);
+    one.ended(end);
   }
 
   holdsAdmin(envoy: Envoy): boolean {
@@ -153,11 +182,12 @@ export class Node {
     envoy.state = "live";
     envoy.accepts = true;
     if (this.#flag === envoy) this.#flag = undefined;
-    const { parent } = envoy;
-    if (parent === undefined || parent.state === "dead") return;
-    parent.accepts = false;
+    const { parent, number } = envoy;
+    if (parent !== undefined && parent.state !== "dead") parent.accepts = false;
     this.agenda.at(this.parentShutdownTimeMs, () => {
-      if (envoy.state !== "dead") this.#die(parent, { code: 0 });
+      if (envoy.state === "dead") return;
+      if (parent !== undefined) this.#die(parent, { code: 0 });
+      this.#terminateStandIns(number - 1);
     });
   }
 
@@ -169,7 +199,16 @@ export class Node {
     envoy.exited(exit);
     // A child that was not told talks to it in vain, and aborts; one that did tell it has no more to say.
     if (child === undefined || exit.code === 0) return;
-    this.agenda.at(10_700, () => this.#die(child, { code: 134, signal: "SIGABRT" }));
+    const tries = (left: number) => {
+      if (this.standIns.some(({ epoch }) => epoch === envoy.number)) return;
+      if (left === 0) return this.#die(child, { code: 134, signal: "SIGABRT" });
+      this.agenda.at(1_000, () => tries(left - 1));
+    };
+    this.agenda.at(700, () => tries(10));
+  }
+
+  #terminateStandIns(epoch: number): void {
+    for (const one of this.standIns) if (one.epoch === epoch) this.endStandIn(one, { kind: "terminated" });
   }
 
   #later(fromMs: number, toMs: number, act: () => void): void {

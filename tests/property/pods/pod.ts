@@ -9,7 +9,7 @@ import type { Settings } from "../../../lib/core/settings.ts";
 import { readyEpoch } from "../../../lib/core/ready.ts";
 import { initialState, type State } from "../../../lib/core/state.ts";
 import { transition } from "../../../lib/core/transition.ts";
-import type { Envoy, Node } from "./node.ts";
+import type { Envoy, Node, StandIn } from "./node.ts";
 
 const PLAN: Plan = {
   key: "b0+x0",
@@ -40,6 +40,10 @@ export class Pod {
     this.submit({ kind: "start" });
   }
 
+  get #standIns(): readonly StandIn[] {
+    return this.node.standIns.filter(({ pod }) => pod === this.index);
+  }
+
   get isOver(): boolean {
     return this.isKilled || this.state.phase.kind === "ended";
   }
@@ -66,6 +70,9 @@ export class Pod {
     this.isKilled = true;
     const outlives = this.settings.onSupervisorDeath === "serve";
     if (!outlives) { for (const envoy of this.envoys) this.node.signal(envoy, "SIGKILL"); }
+    for (const one of outlives ? [] : this.#standIns) {
+      this.node.endStandIn(one, { kind: "failed", problem: "its supervisor died" });
+    }
     this.#unlock();
   }
 
@@ -147,6 +154,13 @@ export class Pod {
           const outcome = { kind: node.repair() ? "cleared" : "clean" } as const;
           this.submit({ kind: "segment_repaired", attempt: effect.attempt, outcome });
         });
+      case "stand_in":
+        return this.#standIn(effect);
+      case "end_stand_in":
+        return this.#later(0, 5, () => {
+          const one = this.#standIns.find(({ attempt }) => attempt === effect.attempt);
+          if (one !== undefined) node.endStandIn(one, { kind: "failed", problem: "signal SIGKILL" });
+        });
       case "take_handoff_lock":
         return this.#take(effect.attempt, node.agenda.nowMs + effect.waitMs);
       case "release_handoff_lock":
@@ -191,6 +205,19 @@ export class Pod {
       default:
         return;
     }
+  }
+
+  #standIn({ attempt, epoch, boundMs }: Extract<Effect, { kind: "stand_in" }>): void {
+    const ended: StandIn["ended"] = (end) => {
+      this.#later(0, 20, () => this.submit({ kind: "stand_in_ended", attempt, end }));
+    };
+    const one: StandIn = { pod: this.index, attempt, epoch, ended };
+    this.#later(1, 25, () => {
+      if (this.isOver) return;
+      if (!this.node.standIn(one)) return ended({ kind: "failed", problem: "somebody has the name" });
+      this.submit({ kind: "stand_in_began", attempt, pid: 1_000 + attempt });
+      this.node.agenda.at(boundMs, () => this.node.endStandIn(one, { kind: "bound_over" }));
+    });
   }
 
   #takes = 0;

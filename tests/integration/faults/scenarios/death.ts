@@ -180,25 +180,6 @@ export const scenarios: readonly Scenario[] = [{
   },
 }, {
   line: 5,
-  name:
-    "predecessor killed (-9) while it drains, on_crash restart: Envoy aborts its successor, epoch 0 follows in place",
-  mayFail: NOBODY_SERVES,
-  async run(stage) {
-    const scene = await stage.serve({ ...LONG_DRAIN, extraArguments: RESTART });
-    const live = await scene.hup();
-    const since = scene.mark();
-    Deno.kill(scene.pidOf(0), "SIGKILL");
-    await scene.event("handoff_done", ({ handoff }) => handoff === live.handoff, since);
-    // It tries for ten seconds to ask its parent for counters, and aborts (1.38.3 to 1.40.0); requests go on until then.
-    const { exitSignal } = await scene.event("newest_died", undefined, since, 60_000);
-    assert.equal(exitSignal, "SIGABRT");
-    const gap = await gapBelowASecond(scene, since);
-    await scene.unharmed(0);
-    assert.equal(await scene.goodChange(), 1);
-    return `epoch 1 served for some seconds until Envoy aborted it, epoch 0 in place, connections refused for ${gap} ms`;
-  },
-}, {
-  line: 5,
   name: "serving epoch killed (-9) while its successor waits for xDS, on_crash restart: the last good bootstrap serves",
   mayFail: NOBODY_SERVES,
   async run(stage) {
