@@ -60,8 +60,8 @@ export class EnvoyChecks {
       case "aborted":
         return no(refusal("stopping", `${call}: ended before its answer`), false);
       case "ended": {
-        // 1.38.3 to 1.40.0 print it on stderr.
-        const version = ran.stdout.trim() || ran.stderr.trim();
+        // 1.38.3 to 1.40.0 print it on stderr, and warnings before it (cgroup_cpu_util.cc, where cgroup v1 is not as it expects).
+        const version = (ran.stdout.trim() || ran.stderr.trim()).split("\n").at(-1)!.trim();
         if (ran.code === 0 && /^\S{1,64}$/.test(version)) return { value: { kind: "printed", version }, final: true };
         const said = oneLine(ran.stderr || ran.stdout) || "nothing";
         return no(

@@ -39,6 +39,13 @@ Deno.test("hotRestartVersion: asks a binary once, also when asked twice at a tim
   strictEqual(runs(dir), 2);
 });
 
+Deno.test("hotRestartVersion: a warning before it is no part of it (Envoy 1.40.0 where cgroup v1 is not whole)", async () => {
+  await using dir = tempDir();
+  const warning = "echo '[2026-01-01 00:00:00.000][67][warning][misc] files not accessible' >&2; echo 11.104 >&2";
+  const printed = await new EnvoyChecks().hotRestartVersion(planOf(dir, warning), never);
+  deepStrictEqual(printed, { kind: "printed", version: "11.104" });
+});
+
 Deno.test("hotRestartVersion: what is not Envoy, what fails, what hangs", async () => {
   await using dir = tempDir();
   const ask = async (text: string, digest: string) => {
