@@ -94,6 +94,13 @@ export interface History {
   readonly configurations: readonly PastConfig[];
 }
 
+export interface Upgraded {
+  readonly executable: string;
+  readonly version: string;
+  /** Absent with `dryRun`. */
+  readonly pid?: number;
+}
+
 export interface Client {
   status(options?: { readonly connections: boolean }): Promise<Answer<SupervisorStatus>>;
   restart(service: string, question: RestartQuestion): Promise<Answer<Restarted>>;
@@ -112,6 +119,7 @@ export interface Client {
   patchConfig(patch: unknown, question: ChangeQuestion): Promise<Answer<Changed>>;
   rollback(to: string | undefined, question: ChangeQuestion): Promise<Answer<Changed>>;
   history(): Promise<Answer<History>>;
+  upgrade(executable: string, options: { readonly dryRun: boolean }): Promise<Answer<Upgraded>>;
   /** Resolves once subscribed: nothing that happens from then on is missed. `follow: false` ends after what is held. */
   events(options?: { readonly afterSeq?: number; readonly follow?: boolean }): Promise<Answer<EventStream>>;
 }
@@ -163,6 +171,15 @@ export function connectTo(socket: string, answerMs: number = defaultAnswerMs): C
     rollback: (to, question) =>
       change(socket, "POST", "/v1/config/rollback", question, to === undefined ? undefined : { to }),
     history: () => exchange(socket, { method: "GET", target: "/v1/history", boundMs: answerMs }),
+    upgrade: (executable, { dryRun }) => {
+      const target = `/v1/upgrade?dry_run=${dryRun}`;
+      return exchange(socket, {
+        method: "POST",
+        target,
+        body: JSON.stringify({ executable }),
+        boundMs: changeAnswerMs,
+      });
+    },
     events: (options = {}) => openEvents(socket, options, answerMs),
   };
 }

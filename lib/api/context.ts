@@ -5,6 +5,7 @@ import type { ShellFact } from "../observe/shell_fact.ts";
 import type { Binaries } from "../runtime/binaries.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Control } from "../runtime/control.ts";
+import type { UpgradeControl } from "../runtime/upgrade_status.ts";
 import type { Identify, Identity } from "./client_identity.ts";
 import type { Query } from "./parameters.ts";
 import type { RouteLimits } from "./route_limits.ts";
@@ -19,6 +20,8 @@ export interface ApiContext {
   readonly configuration: Configuration;
   readonly observed: Observed;
   readonly binaries: Binaries;
+  /** Absent: this supervisor can't be upgraded. */
+  readonly upgrade?: UpgradeControl;
   readonly limits: RouteLimits;
   readonly tell: (fact: ShellFact) => void;
 }

@@ -158,6 +158,24 @@ export const operations: readonly Operation[] = [
     },
   },
   {
+    id: "upgrade",
+    method: "POST",
+    path: "/v1/upgrade",
+    summary:
+      "Another executable of epochd takes over every service; the status tells what becomes of it, also at the new one",
+    role: "admin",
+    query: { dry_run: yesNo("check everything and start nothing", "false") },
+    body: { schema: "Upgrade", types: jsonBody, required: true },
+    answers: {
+      200: json("nothing stands in the way (dry_run)", "Upgraded"),
+      202: json("the new supervisor was started with this pid", "Upgraded"),
+      400: badParameter,
+      409: refusedByState,
+      415: problem("another content type is expected"),
+      503: closing,
+    },
+  },
+  {
     id: "schema",
     method: "GET",
     path: "/v1/config/schema",

@@ -29,7 +29,9 @@ export type SchemaName =
   | "Service"
   | "Services"
   | "Status"
-  | "Switched";
+  | "Switched"
+  | "Upgrade"
+  | "Upgraded";
 
 export interface Answer {
   readonly description: string;

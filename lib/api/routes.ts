@@ -12,6 +12,7 @@ import { methodsAt, type Operation, operations, routeOf } from "./operation.ts";
 import { readBody, readQuery } from "./parameters.ts";
 import { type HttpProblem, problemResponse } from "./problem_json.ts";
 import { serviceHandlers } from "./service_routes.ts";
+import { upgradeHandlers } from "./upgrade_routes.ts";
 
 export function routes(context: ApiContext, onBug: (error: Error) => void): Hono<Env> {
   const app = new Hono<Env>();
@@ -28,6 +29,7 @@ export function routes(context: ApiContext, onBug: (error: Error) => void): Hono
     ...binaryHandlers(context),
     ...documentHandlers(),
     ...observedHandlers(context),
+    ...upgradeHandlers(context),
   };
   for (const operation of operations) {
     const handle = handlers[operation.id];

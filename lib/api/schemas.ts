@@ -195,5 +195,22 @@ export const schemas: Readonly<Record<SchemaName, z.ZodType>> = {
     config,
     connections: z.record(z.string(), z.looseObject({ active: count, draining: count.optional() })).optional()
       .describe("with connections=true: of every epoch, and of these the predecessor's"),
+    executable: z.string().optional().describe("the file that the supervisor runs"),
+    upgrade: z.looseObject({
+      phase: z.enum(["starting", "taken_over", "failed"]),
+      executable: z.string(),
+      version: z.string(),
+      pid: count,
+      services: z.record(z.string(), z.string()).optional().describe("what the new supervisor says of them"),
+      detail: z.string().optional().describe("why it failed"),
+    }).optional().describe("the last upgrade of epochd that was begun here"),
+  }),
+  Upgrade: z.strictObject({
+    executable: z.string().describe("absolute path of another epochd, as the supervisor sees it"),
+  }),
+  Upgraded: z.looseObject({
+    executable: z.string(),
+    version: z.string(),
+    pid: count.optional().describe("of the new supervisor"),
   }),
 };

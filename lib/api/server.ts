@@ -6,6 +6,7 @@ import type { Observed } from "../observe/observed.ts";
 import type { Binaries } from "../runtime/binaries.ts";
 import type { Configuration } from "../runtime/configuration.ts";
 import type { Control } from "../runtime/control.ts";
+import type { UpgradeControl } from "../runtime/upgrade_status.ts";
 import { type Identify, socketClient } from "./client_identity.ts";
 import type { Handler } from "./connection.ts";
 import { Gate, type GateLimits } from "./gate.ts";
@@ -35,6 +36,7 @@ export interface ApiOptions {
   readonly observed: Observed;
   readonly binaries: Binaries;
   readonly log: Pick<Log, "shell">;
+  readonly upgrade?: UpgradeControl;
   readonly limits?: Partial<ApiLimits>;
   /** Once it resolves, the link may be taken from a living supervisor, one time; else it waits for that one's end. */
   readonly turn?: Promise<void>;
@@ -49,11 +51,12 @@ export interface RunningApi {
 
 /** Where it can't listen, that is told and nothing more: the API is no reason to keep Envoy from serving. */
 export async function startApi(
-  { path, control, configuration, observed, binaries, log, limits: some, turn }: ApiOptions,
+  { path, control, configuration, observed, binaries, log, limits: some, turn, upgrade }: ApiOptions,
 ): Promise<RunningApi> {
   const limits = { ...defaultLimits, ...some };
   const tell: Log["shell"] = (fact) => log.shell(fact);
-  const app = routes({ control, configuration, observed, binaries, limits, tell }, (error) => {
+  const context = { control, configuration, observed, binaries, limits, tell, ...(upgrade && { upgrade }) };
+  const app = routes(context, (error) => {
     tell({ kind: "bug", problem: `API: ${error.stack ?? error.message}` });
   });
   const handlerFor = (identify: Identify): Handler => (request, gone) => app.fetch(request, { gone, identify });

@@ -20,7 +20,9 @@ export function serviceHandlers(context: ApiContext): Readonly<Record<string, Ha
     readyz: () => ready(context),
     status: async ({ request, query }) => {
       const connections = query.connections === "true" ? await context.observed.connections() : undefined;
-      const now = { ...control.status(), config: configuration.summary() };
+      const { status: upgrade, runningExecutable: executable } = context.upgrade ?? {};
+      const itself = { ...(executable && { executable }), ...(upgrade && { upgrade }) };
+      const now = { ...control.status(), config: configuration.summary(), ...itself };
       const status: SupervisorStatus = { ...now, ...(connections === undefined ? {} : { connections }) };
       return withEtag(request, digestOf(toJson(status)), jsonResponse(status));
     },

@@ -30,7 +30,7 @@ export class WiredFleet implements Fleet {
   readonly #wired = new Map<string, Wired>();
   readonly binaries: ServiceBinaries;
 
-  constructor(readonly supervisor: Supervisor, readonly log: Log, readonly self: Self) {
+  constructor(readonly supervisor: Supervisor, readonly log: Log, readonly self: Self, readonly succeeds = false) {
     this.binaries = new ServiceBinaries(supervisor, (fact) => log.shell(fact));
   }
 
@@ -42,8 +42,10 @@ export class WiredFleet implements Fleet {
     }
     const assembled = this.#assemble(config);
     const { marker } = assembled;
-    const problem = await prepareStateDir(config.stateDir) ?? await marker?.removeStale(() => {
-      this.log.shell({ kind: "stale_marker_removed", path: marker.path });
+    // The marker of the one that it takes over from speaks for what serves.
+    const stale = this.succeeds ? undefined : marker;
+    const problem = await prepareStateDir(config.stateDir) ?? await stale?.removeStale(() => {
+      this.log.shell({ kind: "stale_marker_removed", path: stale.path });
     });
     if (problem !== undefined) return problem;
     const slots = await assembled.slots?.prepare();

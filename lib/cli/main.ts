@@ -103,6 +103,9 @@ export async function main(args: readonly string[], terminal: Terminal = openTer
 
   addBinaryCommands(program, terminal, end);
 
+  const upgrade = program.command("upgrade").description("let another executable of epochd take over every service");
+  if (wants("upgrade")) (await import("./upgrade_command.ts")).addUpgradeOptions(upgrade, terminal, end);
+
   const config = program.command("config").description("show, change, compare and check the configuration");
   if (wants("config")) (await import("./config_commands.ts")).addConfigCommands(config, terminal, end);
 

@@ -3,20 +3,25 @@
 import type { RunningApi } from "../api/server.ts";
 import { SystemClock } from "../adapters/clock.ts";
 import { onSignals } from "../adapters/signals.ts";
+import { predecessor } from "../adapters/successor.ts";
 import { readBootId } from "../adapters/state_dir.ts";
 import { ConfigHistory } from "../config/history.ts";
 import type { Loaded } from "../config/load.ts";
 import type { LogConfig, RunConfig } from "../config/run_config.ts";
 import { writtenConfig } from "../config/written.ts";
 import { lineOptions, type Log, openLog } from "../observe/log.ts";
+import type { ShellFact } from "../observe/shell_fact.ts";
 import { otelSettings } from "../observe/otel_settings.ts";
 import { Observatory } from "../observe/observatory.ts";
 import { runtime, version } from "../observe/version.ts";
 import type { Binaries } from "../runtime/binaries.ts";
 import { Configuration } from "../runtime/configuration.ts";
 import { Supervisor } from "../runtime/supervisor.ts";
+import type { UpgradeControl } from "../runtime/upgrade_status.ts";
 import { watchConfig } from "./config_watch.ts";
 import { WiredFleet } from "./fleet.ts";
+import { openManager } from "./manager_wiring.ts";
+import { wireUpgrade } from "./upgrade_wiring.ts";
 
 /** A blocked stderr, or a file system that hangs, must not hold the exit longer than this. */
 const FLUSH_MS = 1_000;
@@ -29,7 +34,7 @@ type Given = Extract<Loaded, { kind: "loaded" }>;
 /** Resolves to the exit code of `epochd run`; 2 when a directory or a marker can't be used. `chosen`: by `--base-id auto`. */
 export async function run(loaded: Given, chosen?: number): Promise<number> {
   const { config } = loaded;
-  const log = openLog(logOptions(config.log));
+  const log = heard(openLog(logOptions(config.log)));
   const names = Object.keys(config.services);
   log.shell({ kind: "supervisor_started", version, runtime, pid: Deno.pid, services: names });
   if (config.configPath !== undefined) log.shell({ kind: "config_loaded", path: config.configPath, services: names });
@@ -40,30 +45,50 @@ export async function run(loaded: Given, chosen?: number): Promise<number> {
   return code;
 }
 
+/** A log whose facts others see as well: see `hearers`. */
+interface HeardLog extends Log {
+  readonly hearers: Set<(fact: ShellFact) => void>;
+}
+
+function heard(log: Log): HeardLog {
+  const hearers: HeardLog["hearers"] = new Set();
+  return {
+    ...log,
+    hearers,
+    shell(fact) {
+      log.shell(fact);
+      for (const hear of hearers) hear(fact);
+    },
+  };
+}
+
 function logOptions({ format, level }: LogConfig) {
   const noColour = Deno.env.get("NO_COLOR") !== undefined;
   return { ...lineOptions(format, Deno.stderr.isTerminal(), noColour), level };
 }
 
-async function supervise(loaded: Given, log: Log): Promise<number> {
+async function supervise(loaded: Given, log: HeardLog): Promise<number> {
   const { config } = loaded;
   const bug = (where: string, error: unknown) => {
     const what = error instanceof Error ? error.stack ?? error.message : String(error);
     log.shell({ kind: "bug", problem: `${where}: ${what}` });
   };
+  const predecessorLives = predecessor();
+  const succeeds = predecessorLives !== undefined;
   const supervisor = new Supervisor({
     version,
     pid: Deno.pid,
     clock: new SystemClock(),
     observers: [(record) => log.fact(record)],
     bug,
+    succeeds,
   });
   const fleet = new WiredFleet(supervisor, log, {
     instance: crypto.randomUUID(),
     pod: Deno.env.get("POD_NAME") ?? Deno.hostname(),
     bootId: await readBootId() ?? "unknown",
     version,
-  });
+  }, succeeds);
   for (const [name, service] of Object.entries(config.services)) {
     const problem = await fleet.prepare(name, service);
     if (problem === undefined) continue;
@@ -90,13 +115,23 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     useApi: (next) => useApi(next),
     isStopping: () => supervisor.status().stopping,
   }, writtenConfig(loaded.fields));
+  const upgrade = wireUpgrade(supervisor, fleet, fleet.binaries, configuration, (fact) => log.shell(fact));
+  const manager = openManager(supervisor, () => upgrade.status, (fact) => log.shell(fact), predecessorLives);
+  if (manager !== undefined) {
+    supervisor.subscribe(manager.observe);
+    log.hearers.add((fact) => manager.shell(fact));
+  }
+  const stop = (source: string) => {
+    upgrade.stop();
+    supervisor.stop(source);
+  };
   const reload = () => {
     if (config.configPath === undefined) return supervisor.triggerAll("signal");
     configuration.reload({ who: "SIGHUP", source: "signal" }).catch((error) => bug("reload by SIGHUP", error));
   };
   // Before the first epoch: a signal that comes early must not end epochd by its default action, and Envoy with it. For good,
   // since one that comes late must not change the exit code.
-  onSignals(hearing(supervisor, reload, log));
+  onSignals(hearing(supervisor, reload, stop, log));
   const turn = turnOf(supervisor, config);
   const ended = supervisor.run();
   fleet.watch();
@@ -106,13 +141,15 @@ async function supervise(loaded: Given, log: Log): Promise<number> {
     const close = config.configPath === undefined
       ? undefined
       : watchConfig(config.configPath, configuration, (fact) => log.shell(fact), bug);
-    const api = await serveApi(supervisor, configuration, observatory, fleet.binaries, log, turn);
+    const api = await serveApi(supervisor, configuration, observatory, fleet.binaries, upgrade, log, turn);
     useApi = (next) => api?.use(next);
     await configuration.begin();
     return { close: () => close?.(), api };
   });
   try {
-    return await ended;
+    const code = await ended;
+    await upgrade.conclude(supervisor.isSucceeded);
+    return code;
   } finally {
     isOver = true;
     const last = [
@@ -156,15 +193,15 @@ function turnOf(supervisor: Supervisor, { services }: RunConfig): Promise<void> 
   });
 }
 
-function hearing(supervisor: Supervisor, reload: () => void, log: Log) {
+function hearing(supervisor: Supervisor, reload: () => void, stop: (source: string) => void, log: Log) {
   const hear = (signal: string, act: () => void) => () => {
     log.shell({ kind: "signal_received", signal });
     act();
   };
   return {
     SIGHUP: hear("SIGHUP", reload),
-    SIGTERM: hear("SIGTERM", () => supervisor.stop("SIGTERM")),
-    SIGINT: hear("SIGINT", () => supervisor.stop("SIGINT")),
+    SIGTERM: hear("SIGTERM", () => stop("SIGTERM")),
+    SIGINT: hear("SIGINT", () => stop("SIGINT")),
     SIGUSR1: hear("SIGUSR1", () => supervisor.reopenLogs()),
   };
 }
@@ -174,13 +211,23 @@ async function serveApi(
   configuration: Configuration,
   observed: Observatory,
   binaries: Binaries,
+  upgrade: UpgradeControl,
   log: Log,
   turn: Promise<void> | undefined,
 ): Promise<RunningApi | undefined> {
   const { apiSocket: path } = configuration.running.config;
   try {
     const { startApi } = await import("../api/server.ts");
-    return await startApi({ path, control: supervisor, configuration, observed, binaries, log, ...(turn && { turn }) });
+    return await startApi({
+      path,
+      control: supervisor,
+      configuration,
+      observed,
+      binaries,
+      upgrade,
+      log,
+      ...(turn && { turn }),
+    });
   } catch (error) {
     // Serving matters more than being asked: without its API epochd still obeys signals and files.
     log.shell({ kind: "api_failed", path, problem: error instanceof Error ? error.message : String(error) });

@@ -42,7 +42,7 @@ const markerRefreshMs = 2_000;
 const retryBackoffMs = 1_000;
 
 /** kubelet gives this variable to every container. */
-function isInPod(): boolean {
+export function isInPod(): boolean {
   return Deno.env.get("KUBERNETES_SERVICE_HOST") !== undefined;
 }
 

@@ -164,6 +164,38 @@ export const shellCatalogue: Rows<ShellFact> = {
     fields: { problem: "text" },
     message: (fact) => `traces of handoffs do not arrive: ${fact.problem}`,
   },
+  notify_failed: {
+    level: "warn",
+    fields: { problem: "text" },
+    message: (fact) => `the service manager (NOTIFY_SOCKET) is not told, traffic goes on without it: ${fact.problem}`,
+  },
+  upgrade_began: {
+    level: "info",
+    fields: { executable: "path", who: "text", version: "text", pid: "number" },
+    message: (fact) =>
+      `upgrade of epochd to ${fact.version} (${fact.executable}, by ${fact.who}): started with pid ${fact.pid}`,
+  },
+  upgrade_refused: {
+    level: "warn",
+    fields: { executable: "path", who: "text", refusal: "text", detail: "text" },
+    message: (fact) =>
+      `upgrade of epochd to ${fact.executable} refused (${fact.refusal}, by ${fact.who}): ${fact.detail}`,
+  },
+  upgrade_taken_over: {
+    level: "info",
+    fields: { pid: "number", version: "text" },
+    message: (fact) => `epochd ${fact.version} with pid ${fact.pid} has taken over, this one's epochs drain`,
+  },
+  upgrade_failed: {
+    level: "error",
+    fields: { pid: "number", version: "text", problem: "text" },
+    message: (fact) => `upgrade to epochd ${fact.version} (pid ${fact.pid}) failed, this one goes on: ${fact.problem}`,
+  },
+  upgrade_handed_over: {
+    level: "info",
+    fields: { pid: "number" },
+    message: (fact) => `everything is handed over to the epochd with pid ${fact.pid}`,
+  },
   supervisor_ended: {
     level: (fact) => fact.exitCode === 0 ? "info" : "error",
     fields: { exitCode: "number" },

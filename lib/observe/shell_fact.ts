@@ -76,5 +76,26 @@ export type ShellFact =
   | { readonly kind: "log_lines_dropped"; readonly lines: number }
   | { readonly kind: "ledger_failed"; readonly problem: string }
   | { readonly kind: "traces_failed"; readonly problem: string }
+  /** The service manager (NOTIFY_SOCKET) can't be told. */
+  | { readonly kind: "notify_failed"; readonly problem: string }
+  | {
+    readonly kind: "upgrade_began";
+    readonly executable: string;
+    readonly who: string;
+    readonly version: string;
+    readonly pid: number;
+  }
+  | {
+    readonly kind: "upgrade_refused";
+    readonly executable: string;
+    readonly who: string;
+    readonly refusal: string;
+    readonly detail: string;
+  }
+  /** Every service of the new supervisor is LIVE; this one's epochs drain. */
+  | { readonly kind: "upgrade_taken_over"; readonly pid: number; readonly version: string }
+  | { readonly kind: "upgrade_failed"; readonly pid: number; readonly version: string; readonly problem: string }
+  /** Nothing is left here: the new one is the main process from now on. */
+  | { readonly kind: "upgrade_handed_over"; readonly pid: number }
   | { readonly kind: "supervisor_ended"; readonly exitCode: number }
   | { readonly kind: "bug"; readonly problem: string };

@@ -5,6 +5,7 @@ import type { TriggerSource } from "../core/event.ts";
 import type { ConfigSummary } from "./config_summary.ts";
 import type { Census } from "../observe/observed.ts";
 import type { Observer, RecordedFact } from "../observe/record.ts";
+import type { UpgradeStatus } from "./upgrade_status.ts";
 
 export interface SupervisorStatus {
   readonly version: string;
@@ -17,6 +18,10 @@ export interface SupervisorStatus {
   readonly services: Readonly<Record<string, ServiceStatus>>;
   /** By service, where they were asked for and Envoy answered. */
   readonly connections?: Readonly<Record<string, Census>>;
+  /** The file that this supervisor runs; absent where it runs from source. */
+  readonly executable?: string;
+  /** The last change of epochd itself that was begun here. */
+  readonly upgrade?: UpgradeStatus;
 }
 
 /** `force`: although the control plane is away. `drained`: without a handoff, see DrainedRestart. */

@@ -13,8 +13,10 @@ import { Performer, type ServicePorts } from "./perform.ts";
 import type { ChildProcess, Clock } from "./ports.ts";
 import { Timers } from "./timers.ts";
 
+/** Without a happening: only its turn is told, by `seen`. */
 interface Letter {
-  readonly happening: Happening;
+  readonly happening?: Happening;
+  readonly seen?: () => void;
   /** Only for timers: see Timers.redeem. */
   readonly ticket?: number;
   /** Hold from this step on. */
@@ -64,6 +66,11 @@ export class Service {
     this.#post({ happening: { kind: "settings" }, settings });
   }
 
+  /** Calls back once the mailbox has come to it: proof that it moves. */
+  pulse(seen: () => void): void {
+    this.#post({ seen });
+  }
+
   /** The epoch that serves, or served last; undefined before the first is LIVE. */
   get newest(): Epoch | undefined {
     const found = epochsOf(this.#state).find(([, role]) => role === "newest")?.[0];
@@ -91,7 +98,8 @@ export class Service {
     }
   }
 
-  #step({ happening, ticket, settings }: Letter): void {
+  #step({ happening, ticket, settings, seen }: Letter): void {
+    if (happening === undefined) return seen?.();
     if (settings !== undefined) this.#settings = settings;
     const stale = happening.kind === "timer" && ticket !== undefined && !this.#timers.redeem(happening.name, ticket);
     if (stale || this.#state.phase.kind === "ended") return;

@@ -17,11 +17,13 @@ export interface SupervisorOptions {
   readonly clock: Clock;
   readonly observers: readonly Observer[];
   readonly bug: (where: string, error: unknown) => void;
+  /** It takes over from another supervisor: a service that fails is left to that one, and the others go on. */
+  readonly succeeds?: boolean;
 }
 
 interface Member {
   service: Service;
-  /** Added while the supervisor was at work. */
+  /** Added while the supervisor was at work, or beside another supervisor's: until it was LIVE its end is its own. */
   readonly isLate: boolean;
   wasLive: boolean;
   leaves: boolean;
@@ -55,7 +57,7 @@ export class Supervisor implements Control {
     const { clock, bug } = this.options;
     const member: Member = {
       service: undefined!,
-      isLate: this.#running,
+      isLate: this.#running || this.options.succeeds === true,
       wasLive: false,
       leaves: false,
       gaveWay: false,
@@ -144,6 +146,23 @@ export class Supervisor implements Control {
     const trigger = { source, requests: [request], when: "always", force, jitter: 0 } as const;
     service.submit({ kind: "trigger", trigger: drained ? { ...trigger, drained } : trigger });
     return { request };
+  }
+
+  /** Whether other supervisors have taken over all that served here. */
+  get isSucceeded(): boolean {
+    const members = [...this.#members.values()];
+    return members.some(({ gaveWay }) => gaveWay) && members.every(({ gaveWay, wasLive }) => gaveWay || !wasLive);
+  }
+
+  /** Calls back when every mailbox has taken all that was in it. */
+  pulse(seen: () => void): void {
+    let left = this.#members.size;
+    if (left === 0) return seen();
+    for (const { service } of this.#members.values()) {
+      service.pulse(() => {
+        if (--left === 0) seen();
+      });
+    }
   }
 
   status(): SupervisorStatus {

@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, string>> = {
   patchService: "epochd config set services.edge.drain_time=20s --wait",
   reload: "epochd reload --wait",
   rollback: "epochd rollback 12",
+  upgrade: "epochd upgrade --to ./epochd",
   schema: "epochd config schema",
   history: "epochd history",
   events: "epochd events --follow",

@@ -7,6 +7,7 @@ import { observedHandlers } from "../../../lib/api/observed_routes.ts";
 import { openApi } from "../../../lib/api/openapi.ts";
 import { operations } from "../../../lib/api/operation.ts";
 import { serviceHandlers } from "../../../lib/api/service_routes.ts";
+import { upgradeHandlers } from "../../../lib/api/upgrade_routes.ts";
 import { configJsonSchema } from "../../../lib/config/json_schema.ts";
 import { configFieldRows } from "../../../lib/config/field_rows.ts";
 import { request, serve } from "./serving.ts";
@@ -21,6 +22,7 @@ Deno.test("every operation has a handler, an id of its own and answers, and no h
     ...binaryHandlers(context),
     ...documentHandlers(),
     ...observedHandlers(context),
+    ...upgradeHandlers(context),
   };
   assert.deepEqual(operations.map(({ id }) => id).sort(), Object.keys(handlers).sort());
 });
