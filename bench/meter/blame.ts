@@ -20,7 +20,7 @@ export interface Mark {
 
 /** Envoy's own limits; nothing that a supervisor of it could help. */
 export type Limit =
-  /** Raw UDP of a parent before 1.40 is read by nobody from the child's start until the parent's end. */
+  /** Raw UDP of a parent before 1.40 is read by nobody from the child's start until the parent's end: it waits, or is lost. */
   | "udp_dark"
   /** A datagram that the parent has read and not yet answered when it ends: nobody sends it again. */
   | "udp_end"
@@ -31,7 +31,8 @@ export type Limit =
 
 export const LIMITS: Readonly<Record<Limit, string>> = {
   udp_dark:
-    "UDP without QUIC is read by nobody while the parent lives, where the parent is older than Envoy 1.40 (whatever the child is)",
+    "UDP without QUIC is read by nobody while the parent lives, where the parent is older than Envoy 1.40 (whatever the child is): " +
+    "what fits into the socket's buffer is answered when the parent has ended, the rest is lost; here a client waits 2 s",
   udp_end:
     "a datagram that the parent is at when it ends is lost with it, on Envoy 1.40, whose parents go on reading UDP",
   parent_shutdown: "a connection that is still open at parent-shutdown is cut with the parent, on every version",
@@ -66,7 +67,8 @@ export function excuseOf(
   marks: readonly Mark[],
   bounds: Bounds,
 ): Excuse | undefined {
-  for (const mark of marks) {
+  // The latest first: one that follows at once begins within what is forgiven after the end of the one before.
+  for (const mark of marks.toReversed()) {
     const limit = limitAt(protocol, loss, mark, bounds);
     if (limit !== undefined) return { limit, mark };
   }

@@ -61,6 +61,12 @@ for (const [what, protocol, seen, mark, limit] of CASES) {
   });
 }
 
+Deno.test("drop meter + what two handoffs could explain belongs to the later one", () => {
+  const next: Mark = { ...OLD, number: 2, triggeredAtMs: 15_230, liveAtMs: 15_400, goneAtMs: 20_420 };
+  const excuse = excuseOf("udp", loss("unanswered", 17_300, 15_300), [OLD, next], BOUNDS);
+  assert.deepEqual([excuse?.limit, excuse?.mark.number], ["udp_dark", 2]);
+});
+
 Deno.test("tally + told to go and idle closes are no losses; what is taken back was never sent", () => {
   const tally = new Tally();
   for (const atMs of [100, 200, 450]) {
