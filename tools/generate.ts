@@ -7,6 +7,7 @@ import { apiDocument } from "./generate/api.ts";
 import { configSchemaDocument } from "./generate/config_schema.ts";
 import { configurationDocument } from "./generate/configuration.ts";
 import { dashboardDocument } from "./generate/dashboard.ts";
+import { figuresTable } from "./generate/figures.ts";
 import { flagsTable } from "./generate/flags_table.ts";
 import { metricsDocument } from "./generate/metrics.ts";
 import { valuesSchema } from "./generate/values_schema.ts";
@@ -20,7 +21,10 @@ interface Generated {
 }
 
 const generated: readonly Generated[] = [
-  { path: "README.md", make: (present) => replaceBetween(present, "flags", flagsTable()) },
+  {
+    path: "README.md",
+    make: (present) => replaceBetween(replaceBetween(present, "flags", flagsTable()), "figures", figuresTable()),
+  },
   { path: "docs/configuration.md", make: configurationDocument },
   { path: "docs/metrics.md", make: metricsDocument },
   { path: "docs/api.md", make: apiDocument },
