@@ -1,8 +1,8 @@
 // Owns: what epochd reads out of a bootstrap's text: where admin listens, which files and which control plane it names.
 // Must not: open files, or judge the rest.
 
-import { parseDocument } from "yaml";
 import type { AdminAddress } from "../core/epoch.ts";
+import { readQuickly } from "./quick_yaml.ts";
 
 export type Bootstrap =
   | {
@@ -55,10 +55,9 @@ function parseTree(text: string, yaml: boolean): Tree | string {
     }
   }
   // Envoy is the judge: what it takes (equal keys, further documents) is not refused here.
-  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: true });
-  const error = document.errors.find(({ code }) => code !== "MULTIPLE_DOCS");
-  if (error !== undefined) return `not YAML: ${(error.message.split("\n")[0] ?? "").replace(/:$/, "")}`;
-  return asTree(document.toJS({ maxAliasCount: -1 })) ?? "not a YAML map";
+  const read = readQuickly(text);
+  if (read.kind === "refused") return `not YAML: ${read.problem}`;
+  return asTree(read.value) ?? "not a YAML map";
 }
 
 function findAdmin(bootstrap: Tree): AdminFound {
@@ -103,28 +102,37 @@ const FILE_KEYS = new Set([
 ]);
 const WRITTEN = new Set(["access_log", "accessLog", "admin", "pipe", "stats_sinks", "statsSinks"]);
 
-function* filesIn(tree: unknown): Generator<string> {
+/** `seen`: what aliases share is looked at once, or a few of them would take for ever. */
+function* filesIn(tree: unknown, seen = new Set<unknown>()): Generator<string> {
+  if (isSeen(tree, seen)) return;
   if (Array.isArray(tree)) {
-    for (const item of tree) yield* filesIn(item);
+    for (const item of tree) yield* filesIn(item, seen);
     return;
   }
   for (const [key, value] of Object.entries(asTree(tree) ?? {})) {
     if (WRITTEN.has(key)) continue;
-    if (typeof value !== "string") yield* filesIn(value);
+    if (typeof value !== "string") yield* filesIn(value, seen);
     else if (FILE_KEYS.has(key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))) yield value;
   }
 }
 
 /** Listeners, clusters and ADS may each have a service of their own. */
-function* grpcClusters(tree: unknown): Generator<string> {
+function* grpcClusters(tree: unknown, seen = new Set<unknown>()): Generator<string> {
+  if (isSeen(tree, seen)) return;
   if (Array.isArray(tree)) {
-    for (const item of tree) yield* grpcClusters(item);
+    for (const item of tree) yield* grpcClusters(item, seen);
     return;
   }
   const fields = asTree(tree) ?? {};
   const name = field(asTree(field(fields, "envoy_grpc")) ?? {}, "cluster_name");
   if (typeof name === "string") yield name;
-  for (const value of Object.values(fields)) yield* grpcClusters(value);
+  for (const value of Object.values(fields)) yield* grpcClusters(value, seen);
+}
+
+function isSeen(tree: unknown, seen: Set<unknown>): boolean {
+  if (typeof tree !== "object" || tree === null) return false;
+  const before = seen.size;
+  return seen.add(tree).size === before;
 }
 
 /** Proto JSON takes both spellings of a name. */

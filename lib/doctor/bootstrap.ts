@@ -1,9 +1,9 @@
 // Owns: what in a bootstrap breaks a hot restart that Envoy itself accepts: raw UDP listeners, control planes that are not waited for, a
 // missing admin. Must not: validate the rest (preflight does).
 
-import { parseDocument } from "yaml";
 import { flagValue } from "../adapters/envoy_args.ts";
 import { runBounded } from "../adapters/bounded_run.ts";
+import { readQuickly } from "../adapters/quick_yaml.ts";
 import { slotsOf } from "../adapters/slots.ts";
 import { formatDuration } from "../config/duration.ts";
 import { envoyVersion } from "../observe/words.ts";
@@ -42,7 +42,10 @@ async function versionOf(envoyPath: string): Promise<string | undefined> {
 function readTrees(path: string, more: string | undefined): readonly Tree[] | undefined {
   try {
     const texts = [Deno.readTextFileSync(path), ...(more === undefined ? [] : [more])];
-    return texts.map((text) => asTree(parseDocument(text, { uniqueKeys: false }).toJS({ maxAliasCount: -1 })) ?? {});
+    return texts.map((text) => {
+      const read = readQuickly(text);
+      return (read.kind === "read" ? asTree(read.value) : undefined) ?? {};
+    });
   } catch {
     return undefined;
   }

@@ -117,3 +117,25 @@ static_resources:
   if (parsed.kind !== "parsed") throw new Error(JSON.stringify(parsed));
   deepStrictEqual([...parsed.namedFiles].sort(), ["/etc", "/etc/cds.yaml", "/etc/key.pem", "/etc/more", "cert.pem"]);
 });
+
+Deno.test("parseBootstrap: tags, further documents and YAML's own spellings are left to Envoy", () => {
+  const tagged = `!ignore x: 1\nnode: !ignore {id: a}\nlist: !mine [1, !ignore 2]\n${socket("127.0.0.1", "1")}`;
+  strictEqual(parseBootstrap(tagged, "a.yaml").kind, "parsed");
+  const several = `${socket("127.0.0.1", "1")}\n---\nadmin: {}\n`;
+  deepStrictEqual(addressOf(several, "a.yaml"), { kind: "tcp", host: "127.0.0.1", port: 1 });
+  const odd = `admin: &a\n  address:\n    socket_address: {address: "127.0.0.1", port_value: 0x26AD}\ncopy: *a\n`;
+  deepStrictEqual(addressOf(odd, "a.yaml"), { kind: "tcp", host: "127.0.0.1", port: 9901 });
+});
+
+Deno.test("parseBootstrap: aliases of aliases, circles and depths take no time and end nothing", () => {
+  const bomb = ["a0: &a0 {path: /etc/a}"];
+  for (let level = 1; level <= 60; level++) {
+    const one = `*a${level - 1}`;
+    bomb.push(`a${level}: &a${level} [${Array(10).fill(one).join(", ")}]`);
+  }
+  const parsed = parseBootstrap(`${bomb.join("\n")}\n${socket("127.0.0.1", "1")}`, "a.yaml");
+  if (parsed.kind !== "parsed") throw new Error(JSON.stringify(parsed));
+  deepStrictEqual(parsed.namedFiles, ["/etc/a"]);
+  strictEqual(parseBootstrap(`dynamic_resources: &a {b: [*a]}\n${socket("127.0.0.1", "1")}`, "a.yaml").kind, "parsed");
+  strictEqual(parseBootstrap("[".repeat(200_000), "a.yaml").kind, "malformed");
+});
