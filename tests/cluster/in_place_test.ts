@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { globSync } from "node:fs";
 import { join } from "node:path";
+import { envoyPath } from "../support/envoys.ts";
 import { until } from "../support/until.ts";
 import { tempDir } from "../support/tempdir.ts";
 import { Cluster, clusterObstacle } from "./support/cluster.ts";
@@ -13,6 +14,8 @@ import { RemoteTraffic } from "./support/remote_traffic.ts";
 
 const obstacle = await clusterObstacle();
 const NAMESPACE = "edge";
+/** Executables that are pushed, in the pod's own emptyDir. */
+const slots = { "settings.slots_dir": "/run/epochd/slots" };
 
 Deno.test({
   name: `the chart hot restarts in place on Kubernetes${obstacle === undefined ? "" : ` (${obstacle})`}`,
@@ -45,7 +48,7 @@ Deno.test({
     });
 
     await step("install", async () => {
-      await release.upgrade({ generation: "first", envoyVersion: "1.40.0" });
+      await release.upgrade({ generation: "first", envoyVersion: "1.40.0", set: slots });
       // A DaemonSet that its controller has not looked at yet counts as rolled out.
       await until("the pod is Ready", async () => (await pod()).ready, { timeoutMs: 120_000, everyMs: 250 });
       assert.equal((await pod()).restarts, 0);
@@ -70,7 +73,7 @@ Deno.test({
         requestsPerSecond: 200,
       });
       const patience = { timeoutMs: 120_000, everyMs: 250 };
-      await release.upgrade({ generation: "second", envoyVersion: "1.40.0" });
+      await release.upgrade({ generation: "second", envoyVersion: "1.40.0", set: slots });
       await traffic.hold({ chunks: 60, everyMs: 100 });
       await until("the second epoch serves", async () => (await epochs(before.name)).includes("1 newest"), patience);
 
@@ -94,6 +97,36 @@ Deno.test({
       assert.deepEqual(history.unready, []);
       const { uid, restarts } = await pod();
       assert.deepEqual({ uid, restarts }, { uid: before.uid, restarts: 0 });
+    });
+
+    await step("another Envoy is pushed through kubectl exec, serves in the same pod, and goes back", async () => {
+      const before = await pod();
+      const run = (from: string, ...command: string[]) =>
+        cluster.kubectlFrom(from, "-n", NAMESPACE, "exec", "-i", before.name, "-c", "envoy", "--", ...command);
+      const newest = async () => (await release.status(before.name)).epochs[0];
+      await using traffic = await RemoteTraffic.start(cluster, {
+        hostname: before.ip,
+        port: LISTEN_PORT,
+        upstreamPort: UPSTREAM_PORT,
+        requestsPerSecond: 200,
+      });
+      const path = envoyPath("1.39.3");
+      const digest = await sha256Of(path);
+      const broken = await run(path, "epochd", "push", "-", "--sha256", "0".repeat(64), "--wait");
+      assert.equal(broken.code, 1, broken.stdout);
+      assert.equal((await newest()).version, "1.40.0");
+      const pushed = await run(path, "epochd", "push", "-", "--sha256", digest, "--wait");
+      assert.equal(pushed.code, 0, pushed.stdout);
+      assert.equal((await newest()).version, "1.39.3");
+      const { stdout: kept } = await release.exec(before.name, "epochd", "binaries", "--json");
+      assert.match(kept, new RegExp(digest));
+      const back = await release.exec(before.name, "epochd", "rollback", "--binary", "--to", "installed", "--wait");
+      assert.equal(back.code, 0, back.stderr);
+      assert.equal((await newest()).version, "1.40.0");
+      const report = await traffic.stop();
+      assert.equal(report.failed, 0, JSON.stringify(report.failures));
+      const { uid, restarts, ready } = await pod();
+      assert.deepEqual({ uid, restarts, ready }, { uid: before.uid, restarts: 0, ready: true });
     });
 
     await step("nothing is left as a zombie", async () => {
@@ -183,3 +216,8 @@ Deno.test({
     });
   },
 });
+
+async function sha256Of(path: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", await Deno.readFile(path));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

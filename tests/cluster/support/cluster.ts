@@ -129,6 +129,19 @@ export class Cluster implements AsyncDisposable {
     if (!success) throw new Error(`kubectl ${args.join(" ")} failed: ${decoder.decode(stdout)}`);
   }
 
+  /** kubectl with a file as its standard input, as `kubectl ... < FILE`. */
+  async kubectlFrom(path: string, ...args: string[]): Promise<Ended> {
+    const child = this.spawnOnNode(kubectlPath, args);
+    const file = await Deno.open(path);
+    const [{ code, stdout }] = await Promise.all([
+      child.output(),
+      // One that has ended early, by a refusal, reads no more.
+      file.readable.pipeTo(child.stdin).catch(() => {}),
+    ]);
+    // What it says on stderr goes to this process's.
+    return { code, stdout: decoder.decode(stdout), stderr: "" };
+  }
+
   async helm(...args: string[]): Promise<string> {
     return (await this.must(helmPath, args)).stdout;
   }
