@@ -13,9 +13,15 @@ const NOW = 1_700_000_000_000;
 
 interface World {
   slots: Record<number, readonly number[]>;
+  /** Of this base id; each has the one socket at which a predecessor is asked. */
+  standIns?: readonly number[];
   answers: Map<number, number>;
   asked: number[];
   nowMs: number;
+}
+
+function envoySockets(slot: number): HotRestartSocket[] {
+  return (["parent", "child"] as const).flatMap((role) => [false, true].map((udp) => ({ role, udp, slot, inode: 1 })));
 }
 
 function supervisor(dir: TempDir, instance = "a", world: Partial<World> = {}, bootId = "boot", baseId = 7) {
@@ -34,9 +40,10 @@ function supervisor(dir: TempDir, instance = "a", world: Partial<World> = {}, bo
       },
     },
     sockets: (of) =>
-      Promise.resolve(
-        (is.slots[of] ?? []).map((slot): HotRestartSocket => ({ role: "parent", udp: false, slot, inode: 1 })),
-      ),
+      Promise.resolve([
+        ...(is.slots[of] ?? []).flatMap(envoySockets),
+        ...(is.standIns ?? []).map((slot): HotRestartSocket => ({ role: "parent", udp: false, slot, inode: 1 })),
+      ]),
     self: () => ({
       instance,
       bootId,
@@ -102,6 +109,13 @@ Deno.test("SharedPodState + asks the owner's address first, its own bootstrap's 
   const unasked = supervisor(dir, "b", { slots: { 7: [1] }, answers: new Map([[9902, 4]]) });
   assert.equal((await unasked.state.look({ probeLock: false })).identity, undefined);
   assert.deepEqual(unasked.is.asked, []);
+});
+
+Deno.test("SharedPodState + what stands in for a dead predecessor is no Envoy to join", async () => {
+  await using dir = tempDir();
+  const { state } = supervisor(dir, "a", { slots: { 7: [2] }, standIns: [1], answers: new Map([[9901, 5]]) });
+  const { slots, identity } = await state.look({ admin: ADMIN, probeLock: false });
+  assert.deepEqual([slots, identity?.epoch], [[2], 5]);
 });
 
 Deno.test("SharedPodState + the address of another boot is not asked", async () => {
