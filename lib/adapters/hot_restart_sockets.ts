@@ -8,7 +8,6 @@ export interface HotRestartSocket {
   readonly inode: number;
 }
 
-/** Base ids above this would make another base id's numbers. */
 const NAME = /^@envoy_domain_socket_(udp_)?(parent|child)_(\d+)@*$/;
 
 /** The sockets of one base id. Abstract names are padded with zero bytes, which the kernel shows as `@`. */
@@ -18,9 +17,9 @@ export function parseHotRestartSockets(procNetUnix: string, baseId: number): Hot
     if (!line.includes("@envoy_domain_socket_")) continue;
     const fields = line.trim().split(/\s+/);
     const match = NAME.exec(fields[7] ?? "");
-    const number = Number(match?.[3]);
-    const slot = number - baseId * 10;
-    if (match === null || !(slot >= 0 && slot <= 2)) continue;
+    if (match === null) continue;
+    const slot = numberOf(match[3]!) - baseId * 10;
+    if (!(slot >= 0 && slot <= 2)) continue;
     found.push({
       role: match[2] === "parent" ? "parent" : "child",
       udp: match[1] !== undefined,
@@ -29,6 +28,12 @@ export function parseHotRestartSockets(procNetUnix: string, baseId: number): Hot
     });
   }
   return found;
+}
+
+/** Envoy has the number in 32 bits with a sign and prints it in 64 without: from 2^31 on the name has another one than the segment. */
+function numberOf(digits: string): number {
+  const number = BigInt(digits);
+  return BigInt.asUintN(64, BigInt.asIntN(32, number)) === number ? Number(BigInt.asUintN(32, number)) : NaN;
 }
 
 export async function readHotRestartSockets(baseId: number, procDir = "/proc"): Promise<HotRestartSocket[]> {

@@ -78,11 +78,12 @@ static bool parse(const char *text, uint64_t most, uint64_t *number) {
   return true;
 }
 
-// Envoy binds the whole address: the name is padded with zeros.
+// Envoy binds the whole address: the name is padded with zeros. It has the number in 32 bits with a sign, so from 2^31 on the name has
+// what that becomes in 64 bits.
 static void name(struct sockaddr_un *address, const char *role, uint64_t base_id, uint64_t epoch) {
   memset(address, 0, sizeof *address);
   address->sun_family = AF_UNIX;
-  unsigned long long number = base_id * 10 + epoch % 3;
+  unsigned long long number = (unsigned long long)(int32_t)(uint32_t)(base_id * 10 + epoch % 3);
   snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "envoy_domain_socket_%s_%llu", role, number);
 }
 

@@ -4,12 +4,27 @@
 const FIRST_BASE_ID = 1_000_000;
 // Envoy works with base_id * 10 + epoch % 3 in 32 bits.
 const LAST_BASE_ID = 200_000_000;
+const LAST_LARGE_BASE_ID = 429_496_728;
 const handedOut = new Set<number>();
 
 /** A random base id without a trace of any Envoy. Its segment is removed when this test file ends. */
 export function freeBaseId(): number {
+  return free(FIRST_BASE_ID, LAST_BASE_ID);
+}
+
+/** One whose sockets have numbers from 2^31 on, which Envoy names otherwise. */
+export function freeLargeBaseId(): number {
+  return free(2 ** 31 / 10 + 1, LAST_LARGE_BASE_ID);
+}
+
+/** The number in the names of its sockets: Envoy extends the sign of 32 bits to 64. */
+export function socketNumber(baseId: number, slot: number): bigint {
+  return BigInt.asUintN(64, BigInt.asIntN(32, BigInt(baseId * 10 + slot)));
+}
+
+function free(first: number, last: number): number {
   while (true) {
-    const baseId = FIRST_BASE_ID + Math.floor(Math.random() * (LAST_BASE_ID - FIRST_BASE_ID));
+    const baseId = Math.floor(first + Math.random() * (last - first));
     if (handedOut.has(baseId) || hasSegment(baseId) || domainSockets(baseId).length > 0) continue;
     if (handedOut.size === 0) globalThis.addEventListener("unload", () => handedOut.forEach(removeSegment));
     handedOut.add(baseId);
@@ -41,11 +56,12 @@ export function removeSegment(baseId: number): void {
 /** Names of the abstract sockets of this base id, without the NULs that pad them, e.g. `envoy_domain_socket_parent_70`. */
 export function domainSockets(baseId: number): string[] {
   const own = /@(envoy_domain_socket_(?:udp_)?(?:parent|child)_(\d+))/;
+  const slots = new Set([0, 1, 2].map((slot) => String(socketNumber(baseId, slot))));
   // Once each: connections that a fake Envoy has accepted carry the name too.
   const names = new Set<string>();
   for (const line of Deno.readTextFileSync("/proc/net/unix").split("\n")) {
     const match = own.exec(line);
-    if (match?.[1] !== undefined && Math.floor(Number(match[2]) / 10) === baseId) names.add(match[1]);
+    if (match?.[1] !== undefined && slots.has(match[2]!)) names.add(match[1]);
   }
   return [...names].sort();
 }

@@ -1,6 +1,7 @@
 // Owns: the death of a supervisor on a plain node, by kill -9 and by a crash, on a real Envoy under load.
 
 import assert from "node:assert/strict";
+import { freeLargeBaseId } from "../../support/base_ids.ts";
 import { runEpochd } from "../../support/epochd.ts";
 import { processFacts } from "../../support/procfs.ts";
 import { ENVOY_VERSIONS } from "../../support/envoys.ts";
@@ -38,6 +39,18 @@ Deno.test(`kill -9 of epochd ${KILLS} times in a row + each next one takes over:
   assertUnhurt(await traffic.stop());
   await epochd.event("ready_changed", ({ ready }) => ready === true);
   assert.equal(await epochd.stop(), 0);
+  assert.deepEqual([...here.envoys()], []);
+});
+
+Deno.test("kill -9 of epochd with a base id whose sockets have numbers from 2^31 on + the next one knows the Envoy as LIVE and takes over", async () => {
+  await using here = await unit({}, freeLargeBaseId());
+  const epochd = await here.serving();
+  const traffic = here.node.traffic();
+  await epochd.kill();
+  const next = await here.serving();
+  assert.deepEqual(next.said("orphan_awaited", "orphan_ending"), []);
+  assertUnhurt(await traffic.stop());
+  assert.equal(await next.stop(), 0);
   assert.deepEqual([...here.envoys()], []);
 });
 

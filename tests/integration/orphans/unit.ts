@@ -2,6 +2,7 @@
 // would; their Envoys outlive them. Must not: judge.
 
 import { cachedLauncher } from "../../../tools/native_launcher.ts";
+import { freeBaseId } from "../../support/base_ids.ts";
 import { envoyPath, type EnvoyVersion } from "../../support/envoys.ts";
 import { epochdCommand, runEpochd } from "../../support/epochd.ts";
 import { type LogEvent, LogLines } from "../../support/log_lines.ts";
@@ -93,9 +94,9 @@ export class Generation {
   }
 }
 
-export async function unit(base: Partial<BootstrapOptions> = {}): Promise<Unit> {
+export async function unit(base: Partial<BootstrapOptions> = {}, baseId = freeBaseId()): Promise<Unit> {
   const launcher = await cachedLauncher();
-  const here = node(base);
+  const here = node(base, baseId);
   const bootstrapPath = here.bootstrap("service");
   const generations: Generation[] = [];
   // Where a test is cut short: these Envoys outlive whoever started them.

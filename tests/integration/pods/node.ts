@@ -21,10 +21,9 @@ export interface Node extends AsyncDisposable {
   traffic(options?: Partial<TrafficOptions>): Traffic;
 }
 
-export function node(base: Partial<BootstrapOptions> = {}): Node {
+export function node(base: Partial<BootstrapOptions> = {}, baseId = freeBaseId()): Node {
   const directory = tempDir();
   const stateDir = directory.at("state");
-  const baseId = freeBaseId();
   const [listenPort, adminPort, upstreamPort] = freePorts(3) as [number, number, number];
   const upstream = startUpstream(upstreamPort);
   const common: BootstrapOptions = { listenPort, adminPort, upstreamPort, ...base };

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { compileStandIn, provideStandIn } from "../../../tools/native_stand_in.ts";
 import { zig } from "../../../tools/native_probe.ts";
 import { exitCodes } from "../../../lib/stand_in/exit_codes.ts";
-import { domainSockets, freeBaseId } from "../../support/base_ids.ts";
+import { domainSockets, freeBaseId, freeLargeBaseId, socketNumber } from "../../support/base_ids.ts";
 import { bytesOf, DatagramSocket } from "../../support/datagrams.ts";
 import { isAlive } from "../../support/procfs.ts";
 import { tempDir } from "../../support/tempdir.ts";
@@ -51,7 +51,7 @@ async function stand(
   exit.then(() => isOver = true);
   await until(
     "it stands",
-    () => isOver || domainSockets(baseId).includes(`envoy_domain_socket_parent_${baseId * 10 + 1}`),
+    () => isOver || domainSockets(baseId).includes(`envoy_domain_socket_parent_${socketNumber(baseId, 1)}`),
   );
   return {
     pid: child.pid,
@@ -66,8 +66,8 @@ async function stand(
 }
 
 function successor(baseId: number, { slot = 2, padded = true } = {}): Promise<DatagramSocket> {
-  const name = `envoy_domain_socket_child_${baseId * 10 + slot}`;
-  return new DatagramSocket(name, `envoy_domain_socket_parent_${baseId * 10 + 1}`, padded).bound();
+  const name = `envoy_domain_socket_child_${socketNumber(baseId, slot)}`;
+  return new DatagramSocket(name, `envoy_domain_socket_parent_${socketNumber(baseId, 1)}`, padded).bound();
 }
 
 function count(socket: DatagramSocket, hex: string): number {
@@ -173,6 +173,15 @@ Deno.test("stand-in: a name that only begins alike is not the successor's", asyn
   await until("the successor's answer", () => count(child, ANSWER) === 1);
   assert.deepEqual(shorter.received, []);
   assert.equal(isAlive(standing.pid), true);
+});
+
+Deno.test("stand-in: has and asks the names that Envoy has where its numbers are from 2^31 on", async () => {
+  const baseId = freeLargeBaseId();
+  await using child = await successor(baseId);
+  await using standing = await stand({ baseId });
+  await until("what the dead one may owe", () => count(child, ANSWER) === 1);
+  await child.send(message(TERMINATE));
+  assert.equal((await within("its end", standing.exit)).code, exitCodes.terminated);
 });
 
 Deno.test("stand-in: two hundred questions in a row hold nobody up", async () => {

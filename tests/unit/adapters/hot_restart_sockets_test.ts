@@ -39,6 +39,26 @@ Deno.test("parseHotRestartSockets: base id 0 has the numbers 0 to 2", () => {
   deepStrictEqual(names(text, 1), ["parent 0"]);
 });
 
+Deno.test("parseHotRestartSockets: from 2^31 on the names have the number with its sign extended to 64 bits", () => {
+  const sockets = (...numbers: string[]) =>
+    numbers.map((number) => line(padded(`envoy_domain_socket_parent_${number}`))).join("\n");
+  // As Envoy 1.40.0 names them for --base-id 262729538, and at both ends of what a base id may be.
+  deepStrictEqual(names(sockets("18446744072041879700", "18446744072041879701"), 262_729_538), [
+    "parent 0",
+    "parent 1",
+  ]);
+  deepStrictEqual(names(sockets("2147483640", "2147483642"), 214_748_364), ["parent 0", "parent 2"]);
+  deepStrictEqual(names(sockets("18446744071562067970"), 214_748_365), ["parent 0"]);
+  deepStrictEqual(names(sockets("18446744073709551600", "18446744073709551602"), 429_496_728), [
+    "parent 0",
+    "parent 2",
+  ]);
+});
+
+Deno.test("parseHotRestartSockets: the number without its sign is nobody's from 2^31 on", () => {
+  deepStrictEqual(names(line(padded("envoy_domain_socket_parent_2627295380")), 262_729_538), []);
+});
+
 Deno.test("parseHotRestartSockets: names that only begin alike are others", () => {
   const others = [
     "@envoy_domain_socket_parent_70x",
