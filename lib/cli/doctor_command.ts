@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { EnvoyAdmin } from "../adapters/admin.ts";
 import { connectTo } from "../api/client.ts";
 import { parseAdminAddress } from "../config/admin_address.ts";
-import { checkSections, loadRunConfig, type Sections } from "../config/load.ts";
+import { checkSections, type Sections } from "../config/load.ts";
 import { type Problem, problemLine } from "../config/problem.ts";
 import type { RunConfig } from "../config/run_config.ts";
 import type { ServiceStatus } from "../core/status.ts";
@@ -16,7 +16,7 @@ import type { SupervisorStatus } from "../runtime/control.ts";
 import { socketOf } from "./api_socket_option.ts";
 import { exitCode } from "./exit_code.ts";
 import { reportFailure } from "./failure.ts";
-import { addRunOptions, flagValues } from "./run_command.ts";
+import { addRunOptions, flagValues, loadByFlags } from "./run_command.ts";
 import { type Colour, painter, type Terminal } from "./terminal.ts";
 
 interface Flags {
@@ -82,7 +82,7 @@ async function settings(command: Command, flags: Flags, terminal: Terminal): Pro
   const values = Object.fromEntries(Object.entries(flagValues(command)).filter(([name]) => !own.has(name)));
   const environment = { PATH: Deno.env.get("PATH") };
   if (Object.keys(values).length > 0) {
-    const loaded = await loadRunConfig(values, environment);
+    const { loaded } = await loadByFlags(values, environment);
     return loaded.kind === "loaded" ? { config: loaded.config, problems: [] } : { problems: loaded.problems };
   }
   const client = connectTo(socketOf(flags));

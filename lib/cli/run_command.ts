@@ -3,7 +3,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { FieldDescription } from "../config/field.ts";
 import { type FlagValues, runFlags } from "../config/flags.ts";
-import { type Loaded, loadRunConfig } from "../config/load.ts";
+import { type Environment, type Loaded, loadRunConfig } from "../config/load.ts";
 import { type Problem, problemLine } from "../config/problem.ts";
 import { oneLine } from "../observe/words.ts";
 import { exitCode } from "./exit_code.ts";
@@ -27,17 +27,27 @@ export function addRunOptions(command: Command): void {
 
 export async function runCommand(command: Command, terminal: Terminal): Promise<number> {
   const environment = { EPOCHD_API_SOCKET: Deno.env.get("EPOCHD_API_SOCKET"), PATH: Deno.env.get("PATH") };
-  const given = flagValues(command);
-  const chosen = given["base-id"] === "auto" ? await chooseBaseId() : undefined;
-  const flags = chosen === undefined ? given : { ...given, "base-id": String(chosen) };
-  const loaded = await loadRunConfig(flags, environment);
-  const problems = loaded.kind === "refused" ? loaded.problems : chosen === undefined ? [] : checkChosen(loaded);
-  for (const problem of problems) terminal.err(`error: ${oneLine(problemLine(problem))}\n`);
-  if (loaded.kind === "refused" || problems.length > 0) return exitCode.usage;
+  const { loaded, chosen } = await loadByFlags(flagValues(command), environment);
+  if (loaded.kind === "refused") {
+    for (const problem of loaded.problems) terminal.err(`error: ${oneLine(problemLine(problem))}\n`);
+    return exitCode.usage;
+  }
   const { run } = await import("./run.ts");
   const code = await run(loaded, chosen);
   if (chosen !== undefined) await (await import("../adapters/free_base_id.ts")).leaveBaseId(chosen);
   return code;
+}
+
+/** What these flags and their file describe; with `--base-id auto` the base id that was found free as well. */
+export async function loadByFlags(
+  given: FlagValues,
+  environment: Environment,
+): Promise<{ readonly loaded: Loaded; readonly chosen?: number }> {
+  const chosen = given["base-id"] === "auto" ? await chooseBaseId() : undefined;
+  if (chosen === undefined) return { loaded: await loadRunConfig(given, environment) };
+  const loaded = await loadRunConfig({ ...given, "base-id": String(chosen) }, environment);
+  const problems = loaded.kind === "refused" ? [] : checkChosen(loaded);
+  return { loaded: problems.length > 0 ? { kind: "refused", problems } : loaded, chosen };
 }
 
 async function chooseBaseId(): Promise<number | undefined> {

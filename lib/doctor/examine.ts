@@ -53,7 +53,7 @@ async function guarded<T extends Found>(look: () => Promise<readonly T[]>, check
 }
 
 function checkAdmin({ serving }: Patient): Found {
-  if (serving === undefined) return unknown("no Envoy runs that could be asked");
+  if (serving === undefined) return unknown("no serving Envoy is known that could be asked");
   const { identity, epoch } = serving;
   if (identity === undefined) {
     return warn(

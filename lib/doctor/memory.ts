@@ -9,7 +9,7 @@ const nearPart = 0.85;
 
 export function checkMemory({ root, serving, supervisor }: Patient): Found {
   if (serving === undefined || supervisor === undefined) {
-    return unknown("no Envoy runs, whose memory could be measured");
+    return unknown("no serving Envoy is known whose memory could be measured");
   }
   const envoyBytes = rssBytes(root, serving.pid);
   if (envoyBytes === undefined) return unknown(`the memory of process ${serving.pid} can't be seen`);

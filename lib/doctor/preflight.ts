@@ -50,7 +50,7 @@ export async function checkPreflight({ config, serving, root }: Patient): Promis
 
 function passed(bootstrapDigest: string, envoyPath: string, wanted: string | undefined): readonly Finding[] {
   const version: Found = wanted === undefined
-    ? unknown(`${envoyPath} runs and has hot restart; no Envoy runs whose version it must have`)
+    ? unknown(`${envoyPath} runs and has hot restart; no serving Envoy is known whose version it must have`)
     : ok(`${envoyPath} prints ${wanted}, as the serving epoch has it`);
   return [
     { check: "hot_restart_version", ...version },

@@ -37,7 +37,7 @@ export function checkWorkers({ root, config: { concurrency }, serving }: Patient
 
 /** Two generations have twice the threads. */
 export function checkThreads({ root, serving }: Patient): Found {
-  if (serving === undefined) return unknown("no Envoy runs, whose threads could be counted");
+  if (serving === undefined) return unknown("no serving Envoy is known whose threads could be counted");
   const threads = Number(/^Threads:\s+(\d+)$/m.exec(readText(`${root}/proc/${serving.pid}/status`) ?? "")?.[1] ?? NaN);
   const limits = pidLimits(root);
   if (Number.isNaN(threads)) return unknown(`the threads of process ${serving.pid} can't be seen`);

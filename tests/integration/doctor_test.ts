@@ -84,6 +84,12 @@ Deno.test("doctor without a supervisor takes the flags of run: a held base id, t
   const free = await runEpochd(["doctor", ...flags, "--base-id", String(epochd.baseId + 400)]);
   assert.equal(free.code, 0, free.stdout);
   assert.match(free.stdout, /base id \d+ is free/);
+  const chosen = await runEpochd(["doctor", ...flags, "--base-id", "auto"]);
+  assert.equal(chosen.code, 0, chosen.stdout);
+  assert.match(chosen.stdout, /base id \d+ is free/);
+  const shared = await runEpochd(["doctor", ...flags, "--base-id", "auto", "--cross-pod"]);
+  assert.equal(shared.code, 1);
+  assert.match(shared.stdout, /fail {2}configuration .*--base-id auto: expected a number/);
   assert.ok(![...Deno.readDirSync(here.directory.path)].some(({ name }) => name === "other"), "nothing was made");
   const wrong = await runEpochd(["doctor", ...flags, "--drain-time", "50s"]);
   assert.equal(wrong.code, 1);

@@ -117,7 +117,7 @@ Deno.test("doctor + workers are as many as the CPUs, more than a quota, or not t
 
 Deno.test("doctor + threads of two generations have room, or not", async () => {
   await using here = machine();
-  says(checkThreads(here.patient()), "unknown", /no Envoy runs/);
+  says(checkThreads(here.patient()), "unknown", /no serving Envoy is known/);
   here.write(`/proc/${ENVOY}/status`, "Threads:\t20\n");
   says(checkThreads(here.running()), "ok", /20 threads, no limit/);
   here.write("/proc/self/cgroup", "0::/\n");
@@ -131,7 +131,7 @@ Deno.test("doctor + threads of two generations have room, or not", async () => {
 
 Deno.test("doctor + memory of two generations against the cgroup's limit, of version 1 and 2", async () => {
   await using here = machine();
-  says(checkMemory(here.patient()), "unknown", /no Envoy runs/);
+  says(checkMemory(here.patient()), "unknown", /no serving Envoy is known/);
   here.write(`/proc/${ENVOY}/status`, "VmRSS:\t  102400 kB\n");
   here.write(`/proc/${EPOCHD}/status`, "VmRSS:\t  51200 kB\n");
   here.write("/proc/meminfo", "MemAvailable:    900000 kB\n");
