@@ -18,7 +18,7 @@ help:
 	@echo 'make bench         the figures that the README gives'
 	@echo 'make soak          a thousand handoffs under load, about 40 minutes; writes bench/soak.md'
 	@echo 'make epochd-bench  the drop meter alone, of epochd and of another supervisor beside it (ARGS=--help)'
-	@echo 'make faults   everything that can go wrong, done to a real Envoy under traffic'
+	@echo 'make faults        everything that can go wrong, done to a real Envoy under traffic'
 	@echo 'make fmt           format the code'
 	@echo 'make setup         the toolchain alone, into .tools/ (each of the above does it by itself)'
 	@echo 'make test-cluster  the chart on a real Kubernetes of one node (root, Go, gcc, Debian); a part of make test, too'

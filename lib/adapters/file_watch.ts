@@ -161,7 +161,7 @@ class OneWatch {
       const watcher = this.options.watchFs([...points.directories.keys()]);
       this.watcher = watcher;
       this.listen(watcher);
-      this.setMode("events", `watching ${[...points.directories.keys()].join(", ")}`);
+      this.setMode("events", [...points.directories.keys()].join(", "));
       // Between the walk and the watch the way may have changed.
       this.again = "event";
     } catch (error) {

@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 failed (what was in --to before is as it was), 2 usage.`;
 
 export function addInstallOptions(command: Command): void {
   command
-    .option("--to <DIR>", "copy epochd, epochd-probe, epochd-stand-in and their library there, whole or not at all")
+    .option("--to <DIR>", "copy epochd, its three helpers and their library there, whole or not at all")
     .option("--host-dir <DIR>", "make this directory, for --owner alone (repeatable)", collect)
     .option("--owner <UID:GID>", "who gets the host directories")
     .option("--json", "for programs");

@@ -45,7 +45,7 @@ Deno.test("ContentWatch: tells the content once at the start, and how it watches
   using watched = new Watched(dir.write("envoy.yaml", "one"));
   await watched.saw("one");
   await until("the mode was told", () => watched.modes.length > 0);
-  deepStrictEqual(watched.modes, [`events: watching ${dir.path}`]);
+  deepStrictEqual(watched.modes, [`events: ${dir.path}`]);
   replace(dir, "envoy.yaml", "two");
   await watched.saw("two");
   deepStrictEqual(watched.reports.length, 2);
