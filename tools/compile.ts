@@ -191,10 +191,15 @@ async function outputOf(command: string, args: string[]): Promise<string> {
   }
 }
 
+/** Setup says it once, when it downloads; who compiles later has to know as well. */
+function fallbackNote({ bundler, compiler }: Toolchain): string {
+  return compiler === bundler ? "" : `, with the fallback ${basename(compiler)}: its epochd has no --api-listen`;
+}
+
 if (import.meta.main) {
   try {
     const text = (await compile()) ? `built ${distDir}` : `${distDir} is current`;
-    Deno.stdout.writeSync(new TextEncoder().encode(`${text}\n`));
+    Deno.stdout.writeSync(new TextEncoder().encode(`${text}${fallbackNote(findToolchain())}\n`));
   } catch (error) {
     Deno.stderr.writeSync(new TextEncoder().encode(`compile: ${error instanceof Error ? error.message : error}\n`));
     Deno.exit(1);
