@@ -19,13 +19,22 @@ export class SlotLinks {
     return { ...(current === undefined ? {} : { current }), ...(previous === undefined ? {} : { previous }) };
   }
 
-  /** Record, `previous`, `current`: in this order, so that the record is there before anything has changed. Rejects as files do. */
+  /**
+   * Record, `previous`, `current`: in this order, so that the record is there before anything has changed. Rejects as files do; links
+   * and the record of a trial that goes on are then as they were.
+   */
   async switchTo(digest: string | undefined): Promise<SlotTrial> {
     const before = await this.read();
+    const earlier = await this.readRecord();
     const trial: SlotTrial = { before, ...(digest === undefined ? {} : { digest }) };
     await this.writeRecord(trial);
-    if (before.current !== digest) await this.set("previous", before.current);
-    await this.set("current", digest);
+    try {
+      if (before.current !== digest) await this.set("previous", before.current);
+      await this.set("current", digest);
+    } catch (error) {
+      await this.takeBack(trial, earlier).catch(() => {});
+      throw error;
+    }
     return trial;
   }
 
@@ -39,6 +48,13 @@ export class SlotLinks {
       await this.set("previous", before.previous);
     }
     await this.removeRecord();
+    return isOurs;
+  }
+
+  /** Of no use any more: links, and the record of the trial that was before. */
+  async takeBack(trial: SlotTrial, earlier: SlotTrial | undefined): Promise<boolean> {
+    const isOurs = await this.goBack(trial);
+    if (earlier !== undefined) await this.writeRecord(earlier);
     return isOurs;
   }
 

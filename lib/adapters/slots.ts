@@ -174,13 +174,7 @@ export class BinarySlots implements Slots {
   }
 
   async switchTo(digest: string | undefined): Promise<SlotTrial | Refusal> {
-    return await this.#links.switchTo(digest).catch(async (error) => {
-      const why = writeRefusal(join(this.#place.root, "current"), error);
-      // What was begun is undone as after a kill.
-      const begun = await this.#links.readRecord();
-      if (begun !== undefined) await this.#links.goBack(begun).catch(() => {});
-      return why;
-    });
+    return await this.#links.switchTo(digest).catch((error) => writeRefusal(join(this.#place.root, "current"), error));
   }
 
   async goBack(trial: SlotTrial): Promise<boolean | string> {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { BinarySlots, type SlotRules } from "../../../lib/adapters/slots.ts";
 import type { Upload } from "../../../lib/runtime/binaries.ts";
 import { SlotPlace } from "../../../lib/adapters/slot_place.ts";
+import { temporaryFor } from "../../../lib/adapters/temporary.ts";
 import { smallFileSystem } from "../../integration/faults/small_file_system.ts";
 import { signer } from "../../support/minisign.ts";
 import { type TempDir, tempDir } from "../../support/tempdir.ts";
@@ -280,6 +281,27 @@ Deno.test("slots: a switch that was killed between any two of its steps is undon
     ok("mended" in await slotsIn(directory).prepare());
     deepStrictEqual(await slots.links(), before, `after ${count} steps`);
     deepStrictEqual(names(directory).filter((name) => name.includes(".")), []);
+  }
+});
+
+Deno.test("slots: a switch that can't be written leaves links and record of the trial that goes on as they were", async () => {
+  await using directory = tempDir();
+  const slots = await prepared(directory);
+  const [one, two] = [await put(slots, "one"), await put(slots, "two")];
+  // Wherever it is stopped: what can't be replaced is a directory with something in it.
+  for (const name of ["trial.json", "previous", "current"]) {
+    await slots.switchTo(one);
+    const before = await slots.links();
+    const record = () => JSON.parse(Deno.readTextFileSync(directory.at("slots/envoy/trial.json")));
+    const trial = record();
+    const obstacle = temporaryFor(directory.at("slots/envoy", name));
+    Deno.mkdirSync(`${obstacle}/full`, { recursive: true });
+    const switched = await slots.switchTo(two);
+    Deno.removeSync(obstacle, { recursive: true });
+    deepStrictEqual("name" in switched && switched.name, "slots_unwritable", name);
+    deepStrictEqual(await slots.links(), before, name);
+    deepStrictEqual(record(), trial, name);
+    strictEqual(await slots.goBack(trial), true);
   }
 });
 
