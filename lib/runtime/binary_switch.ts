@@ -31,7 +31,7 @@ type Step =
   | { readonly kind: "busy" }
   | { readonly kind: "settling" }
   | { readonly kind: "asked"; readonly trial: SlotTrial; readonly request: string; readonly isPush: boolean }
-  | { readonly kind: "live"; readonly trial: SlotTrial; readonly cancel: () => void };
+  | { readonly kind: "live"; readonly trial: SlotTrial; readonly cancel: () => void; readonly isOver: () => boolean };
 
 export class BinarySwitch {
   #step: Step = { kind: "idle" };
@@ -155,7 +155,6 @@ export class BinarySwitch {
     if (notNow !== undefined) return refused(refusal("push_not_now", `switch the executable of ${service}: ${notNow}`));
     this.#step = { kind: "busy" };
     this.#died = undefined;
-    if (before.kind === "live") before.cancel();
     await this.#turn;
     let done = false;
     try {
@@ -163,6 +162,7 @@ export class BinarySwitch {
       if (held !== undefined) return busy(held);
       const switched = await act();
       done = switched.kind === "switched";
+      if (done && before.kind === "live") before.cancel();
       return switched;
     } finally {
       if (!done) this.#restore(before);
@@ -173,8 +173,10 @@ export class BinarySwitch {
   #restore(before: Step): void {
     if (this.#step.kind !== "busy") return;
     if (before.kind === "live") {
-      this.#live(before);
+      // Its time went on: whoever is refused again and again would keep it on trial for ever.
+      this.#step = before;
       if (this.#died !== undefined) this.#undo(this.#died);
+      else if (before.isOver()) this.#accept(before.trial);
     } else {
       this.#step = { kind: "idle" };
       this.options.slots.release();
@@ -193,6 +195,12 @@ export class BinarySwitch {
     if (obstacle !== undefined) return refused(obstacle);
     const trial = await slots.switchTo(digest);
     if ("detail" in trial) return refused(trial);
+    // So did writing.
+    const late = this.#obstacle();
+    if (late !== undefined) {
+      await slots.goBack(trial);
+      return refused(late);
+    }
     tell({ kind: "binary_switched", service, to: digest ?? slots.pathOf(undefined), version, source });
     const heard: Fact[] = this.#heard = [];
     const request = trigger(source, { force, drained });
@@ -233,11 +241,13 @@ export class BinarySwitch {
     return refusal("slot_unknown", `roll the executable back to ${to}: ${what}`);
   }
 
-  #live(step: Extract<Step, { kind: "asked" | "live" }>): void {
-    const { trial } = step;
-    const trialMs = step.kind === "asked" && !step.isPush ? 0 : this.options.trialMs();
-    const cancel = this.options.after(trialMs, () => this.#accept(trial));
-    this.#step = { kind: "live", trial, cancel };
+  #live({ trial, isPush }: Extract<Step, { kind: "asked" }>): void {
+    let isOver = false;
+    const cancel = this.options.after(isPush ? this.options.trialMs() : 0, () => {
+      isOver = true;
+      this.#accept(trial);
+    });
+    this.#step = { kind: "live", trial, cancel, isOver: () => isOver };
   }
 
   #accept(trial: SlotTrial): void {

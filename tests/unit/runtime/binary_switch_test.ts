@@ -194,6 +194,38 @@ Deno.test("switch: an epoch on trial that dies while the next push is checked en
   deepStrictEqual(await here.slots.links(), {});
 });
 
+Deno.test("switch: a push that is refused does not make the trial before it longer", async () => {
+  await using here = await stage();
+  await here.serve("one");
+  here.world.verdict = refusal("hot_restart_version_differs", "other");
+  strictEqual((await here.change.push(upload("two"), options)).kind, "refused");
+  deepStrictEqual([here.timers.length, here.timers[0]?.cancelled], [1, false]);
+  let go = () => {};
+  here.world.checking = new Promise((resolve) => go = resolve);
+  const third = here.change.push(upload("three"), options);
+  here.timers[0]?.fire();
+  ok(!here.toldKinds().includes("binary_proven"));
+  go();
+  strictEqual((await third).kind, "refused");
+  await until("it is proven", () => here.toldKinds().includes("binary_proven"));
+});
+
+Deno.test("switch: an epoch that dies while the links are written ends that push: what it would go back to has died", async () => {
+  await using here = await stage();
+  await here.serve("one");
+  const { slots } = here;
+  const switchTo = slots.switchTo.bind(slots);
+  slots.switchTo = async (digest) => {
+    const trial = await switchTo(digest);
+    here.change.hear(here.died("rollback"));
+    here.world.binaryPath = "/envoy";
+    return trial;
+  };
+  strictEqual(nameOf(await here.change.push(upload("two"), options)), "push_not_now");
+  await until("the first is undone", () => here.toldKinds().includes("binary_undone"));
+  deepStrictEqual(await slots.links(), {});
+});
+
 Deno.test("switch: a check that says no leaves nothing, and what was before still stands", async () => {
   await using here = await stage();
   here.world.verdict = refusal("hot_restart_version_differs", "other");
