@@ -67,7 +67,8 @@ export class SlotLinks {
   async readRecord(): Promise<SlotTrial | undefined> {
     try {
       const record = JSON.parse(await Deno.readTextFile(this.recordPath)) as Partial<SlotTrial>;
-      const before = record.before ?? {};
+      const { before } = record;
+      if (before === null || typeof before !== "object" || Array.isArray(before)) return undefined;
       const digests = [record.digest, before.current, before.previous];
       return digests.every((digest) => digest === undefined || (typeof digest === "string" && isDigest(digest)))
         ? { before, ...(record.digest === undefined ? {} : { digest: record.digest }) }

@@ -284,6 +284,23 @@ Deno.test("slots: a switch that was killed between any two of its steps is undon
   }
 });
 
+Deno.test("slots: a record that says nothing about what was before changes nothing", async () => {
+  await using directory = tempDir();
+  const slots = await prepared(directory);
+  for (const digest of [await put(slots, "one"), await put(slots, "two")]) {
+    await slots.switchTo(digest);
+    await slots.accept();
+  }
+  await slots.switchTo(undefined);
+  await slots.accept();
+  const before = await slots.links();
+  for (const text of ["null", "[]", "{}", '{"before":null}', '{"before":"one"}', '{"before":[]}', "{", ""]) {
+    Deno.writeTextFileSync(directory.at("slots/envoy/trial.json"), text);
+    deepStrictEqual(await slotsIn(directory).prepare(), { mended: [] }, text);
+    deepStrictEqual(await slots.links(), before, text);
+  }
+});
+
 Deno.test("slots: a switch that can't be written leaves links and record of the trial that goes on as they were", async () => {
   await using directory = tempDir();
   const slots = await prepared(directory);
