@@ -6,6 +6,7 @@ import type { Draft } from "./draft.ts";
 import type { Handoff, Pending, Replacing, Serving } from "./state.ts";
 import { watchChild } from "./initialising.ts";
 import { refusal } from "./refusal.ts";
+import { isTrial } from "./trial.ts";
 import { unchanged } from "./triggers.ts";
 
 /** The turn of what waited has come: a preflight of the newest content, unless nothing changed. */
@@ -52,10 +53,6 @@ export function beginRecovery(d: Draft, phase: Serving): void {
   enter(d, phase, handoff, { kind: "awaiting_control_plane", attempt, plan, told: false, isRepairing });
   if (isRepairing) d.do({ kind: "repair_segment", attempt });
   else fork(d, plan, undefined);
-}
-
-function isTrial(d: Draft, { sources }: Pending): boolean {
-  return d.settings.binaryTrialMs > 0 && (sources.includes("push") || sources.includes("binary"));
 }
 
 function number(d: Draft, handoff: Omit<Handoff, "id" | "beganAtMs">): Handoff {

@@ -3,7 +3,12 @@
 
 import type { Epoch, Plan } from "./epoch.ts";
 import type { Draft } from "./draft.ts";
-import type { Handoff } from "./state.ts";
+import type { Handoff, Pending } from "./state.ts";
+
+/** Whether what waits would bring an executable that has not proved itself. */
+export function isTrial(d: Draft, { sources }: Pending): boolean {
+  return d.settings.binaryTrialMs > 0 && (sources.includes("push") || sources.includes("binary"));
+}
 
 /** Counts from LIVE on. A later epoch of the same executable goes on with the trial, one of another ends it. */
 export function beginTrial(
@@ -12,7 +17,10 @@ export function beginTrial(
   before: Plan,
   { binaryDigest }: Plan,
 ): void {
-  if (onTrial && before.binaryDigest !== binaryDigest) {
+  // A push moves the link before it asks: a handoff that began in between has read it, and is that push's whoever asked for it.
+  const { pending } = d.state;
+  const isNew = onTrial || (pending !== undefined && isTrial(d, pending));
+  if (isNew && before.binaryDigest !== binaryDigest) {
     const untilMs = d.nowMs + d.settings.binaryTrialMs;
     return d.set({ trial: { binaryDigest, before, untilMs, drained } });
   }
