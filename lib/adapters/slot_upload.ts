@@ -22,15 +22,18 @@ export type Received =
 
 /** Of a directory that is not a slot yet. */
 export const incomingPrefix = ".incoming-";
+/** More is no signature file. */
+export const mostSignatureBytes = 4_096;
 /** For links, the record, and whoever else writes there. */
 const SPARE_BYTES = 1_048_576;
 
 export async function receive(root: string, upload: Upload, rules: UploadRules): Promise<Received> {
   const directory = join(root, `${incomingPrefix}${crypto.randomUUID()}`);
   try {
-    const early = upload.sizeBytes === undefined
-      ? undefined
-      : tooLarge(upload.sizeBytes, rules) ?? await noRoom(root, upload.sizeBytes);
+    const early = signatureTooLarge(upload.signature) ??
+      (upload.sizeBytes === undefined
+        ? undefined
+        : tooLarge(upload.sizeBytes, rules) ?? await noRoom(root, upload.sizeBytes));
     if (early !== undefined) return refused(early);
     await Deno.mkdir(directory, { mode: 0o700 });
     const taken = await take(directory, upload, rules);
@@ -124,6 +127,14 @@ export async function writeWhole(path: string, text: string): Promise<void> {
 function tooLarge(bytes: number, { maxBytes }: UploadRules): Refusal | undefined {
   if (bytes <= maxBytes) return undefined;
   return refusal("binary_too_large", `the binary has ${bytes} bytes or more, binary_max_bytes allows ${maxBytes}`);
+}
+
+/** Else it would be taken in, and refused wherever it is read again. */
+function signatureTooLarge(text = ""): Refusal | undefined {
+  const { length } = new TextEncoder().encode(text);
+  if (length <= mostSignatureBytes) return undefined;
+  const expected = `expected a minisign signature of at most ${mostSignatureBytes}`;
+  return refusal("signature_invalid", `the signature of the pushed binary has ${length} bytes: ${expected}`);
 }
 
 async function noRoom(root: string, bytes: number): Promise<Refusal | undefined> {

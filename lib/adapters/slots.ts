@@ -12,7 +12,15 @@ import { type MinisignKey } from "./minisign.ts";
 import { readKeys } from "./minisign_keys.ts";
 import { SlotLinks, syncDirectory } from "./slot_links.ts";
 import { isDigest, SlotPlace } from "./slot_place.ts";
-import { checkSignature, discard, incomingPrefix, receive, writeRefusal, writeWhole } from "./slot_upload.ts";
+import {
+  checkSignature,
+  discard,
+  incomingPrefix,
+  mostSignatureBytes,
+  receive,
+  writeRefusal,
+  writeWhole,
+} from "./slot_upload.ts";
 
 export interface SlotRules {
   readonly publicKeys: readonly string[];
@@ -300,8 +308,7 @@ export class BinarySlots implements Slots {
     const signature = this.#place.signatureOf(digest);
     const entry = await this.#place.file(digest, signature);
     if (entry.kind === "refused" && entry.refusal.name !== "slot_unknown") return entry.refusal;
-    // More is no signature.
-    if (entry.kind === "there" && entry.info.size > 4096) {
+    if (entry.kind === "there" && entry.info.size > mostSignatureBytes) {
       return refusal("signature_invalid", `${signature} has ${entry.info.size} bytes: expected a minisign signature`);
     }
     const text = entry.kind === "there" ? await Deno.readTextFile(signature) : undefined;

@@ -152,6 +152,19 @@ Deno.test("slots: with a public key nothing unsigned, and nothing whose signatur
   strictEqual(await later.verify(good), undefined);
 });
 
+Deno.test("slots: a signature that is larger than one that is read again is refused, and leaves no slot", async () => {
+  await using directory = tempDir();
+  const mine = signer();
+  for (const publicKeys of [[mine.publicKey], []]) {
+    const slots = await prepared(directory, { publicKeys });
+    const content = bytes("binary");
+    const signature = mine.sign(content, { comment: "y".repeat(5_000) });
+    const received = await slots.receive(upload(content, { signature }));
+    strictEqual(received.kind === "refused" && received.refusal.name, "signature_invalid");
+    deepStrictEqual(names(directory), []);
+  }
+});
+
 Deno.test("slots: a link that leads elsewhere is refused, not followed", async () => {
   await using directory = tempDir();
   const slots = await prepared(directory);
