@@ -25,13 +25,20 @@ export interface BinarySwitchOptions {
   readonly after: (afterMs: number, fire: () => void) => () => void;
 }
 
-/** `busy`: one is taken in and checked. `settling`: links are written. `asked`: its epoch is not LIVE yet. `live`: it is, its time runs. */
+/** `busy`: one is taken in and checked, beside what was on trial. `settling`: links are written. `asked`: its epoch is not LIVE yet. `live`: it is, its time runs. */
 type Step =
-  | { readonly kind: "idle" }
-  | { readonly kind: "busy" }
+  | Idle
+  | { readonly kind: "busy"; readonly before: Idle | Live }
   | { readonly kind: "settling" }
   | { readonly kind: "asked"; readonly trial: SlotTrial; readonly request: string; readonly isPush: boolean }
-  | { readonly kind: "live"; readonly trial: SlotTrial; readonly cancel: () => void; readonly isOver: () => boolean };
+  | Live;
+type Idle = { readonly kind: "idle" };
+type Live = {
+  readonly kind: "live";
+  readonly trial: SlotTrial;
+  readonly cancel: () => void;
+  readonly isOver: () => boolean;
+};
 
 export class BinarySwitch {
   #step: Step = { kind: "idle" };
@@ -117,9 +124,10 @@ export class BinarySwitch {
     if (fact.kind === "epoch_live" && this.#followNext && (step.kind === "idle" || step.kind === "settling")) {
       return this.#follow();
     }
-    if (step.kind === "live" && (fact.kind === "superseded" || (fact.kind === "ended" && fact.exitCode === 0))) {
-      return this.#accept(step.trial);
-    }
+    // Another one that is being taken in comes to nothing by then.
+    const onTrial = step.kind === "busy" ? step.before : step;
+    const isOrderly = fact.kind === "superseded" || (fact.kind === "ended" && fact.exitCode === 0);
+    if (onTrial.kind === "live" && isOrderly) return this.#accept(onTrial);
     if (fact.kind === "ended" && (step.kind === "asked" || step.kind === "live")) this.#undo(fact.reason);
   }
 
@@ -153,7 +161,7 @@ export class BinarySwitch {
     if (before.kind === "asked") return busy("the one before is not LIVE yet");
     const notNow = this.options.notNow();
     if (notNow !== undefined) return refused(refusal("push_not_now", `switch the executable of ${service}: ${notNow}`));
-    this.#step = { kind: "busy" };
+    this.#step = { kind: "busy", before };
     this.#died = undefined;
     await this.#turn;
     let done = false;
@@ -176,7 +184,7 @@ export class BinarySwitch {
       // Its time went on: whoever is refused again and again would keep it on trial for ever.
       this.#step = before;
       if (this.#died !== undefined) this.#undo(this.#died);
-      else if (before.isOver()) this.#accept(before.trial);
+      else if (before.isOver()) this.#accept(before);
     } else {
       this.#step = { kind: "idle" };
       this.options.slots.release();
@@ -245,15 +253,15 @@ export class BinarySwitch {
     let isOver = false;
     const cancel = this.options.after(isPush ? this.options.trialMs() : 0, () => {
       isOver = true;
-      this.#accept(trial);
+      if (this.#step === live) this.#accept(live);
     });
-    this.#step = { kind: "live", trial, cancel, isOver: () => isOver };
+    const live: Live = { kind: "live", trial, cancel, isOver: () => isOver };
+    this.#step = live;
   }
 
-  #accept(trial: SlotTrial): void {
+  #accept({ trial, cancel }: Live): void {
     const { service, slots, serving, tell } = this.options;
-    if (this.#step.kind !== "live") return;
-    this.#step.cancel();
+    cancel();
     this.#do(async () => {
       const problem = await slots.accept();
       if (problem === undefined) {
@@ -282,10 +290,11 @@ export class BinarySwitch {
 
   /** The core went back to another executable than the links name: put in its slot by others than a push. */
   #follow(): void {
-    this.#followNext = false;
     const { slots, serving } = this.options;
     const path = serving()?.binaryPath;
+    // Not LIVE yet: once it is.
     if (path === undefined) return;
+    this.#followNext = false;
     this.#do(async () => await slots.take() ?? await slots.follow(path));
   }
 

@@ -27,7 +27,7 @@ async function stage() {
   const told: ShellFact[] = [];
   const timers: { readonly afterMs: number; readonly fire: () => void; cancelled: boolean }[] = [];
   const world = {
-    binaryPath: "/envoy",
+    binaryPath: "/envoy" as string | undefined,
     notNow: undefined as string | undefined,
     verdict: { version: "1.40.0" } as { readonly version: string } | Refusal,
     checking: Promise.resolve(),
@@ -38,7 +38,7 @@ async function stage() {
   const change: BinarySwitch = new BinarySwitch({
     service: "envoy",
     slots,
-    serving: () => ({ binaryPath: world.binaryPath }) as Plan,
+    serving: () => world.binaryPath === undefined ? undefined : { binaryPath: world.binaryPath } as Plan,
     notNow: () => world.notNow,
     check: async () => {
       await world.checking;
@@ -208,6 +208,51 @@ Deno.test("switch: a push that is refused does not make the trial before it long
   go();
   strictEqual((await third).kind, "refused");
   await until("it is proven", () => here.toldKinds().includes("binary_proven"));
+});
+
+Deno.test("switch: an orderly end accepts what is on trial, also while another push is taken in", async () => {
+  for (const end of ["before the next start", "to another supervisor"] as const) {
+    await using here = await stage();
+    const one = await here.serve("one");
+    let go = () => {};
+    here.world.checking = new Promise((resolve) => go = resolve);
+    const second = here.change.push(upload("two"), options);
+    here.change.hear(
+      end === "to another supervisor"
+        ? { kind: "superseded", epoch: 1, successor: 2, policy: "wait" }
+        : { kind: "ended", exitCode: 0, reason: "SIGTERM" },
+    );
+    here.world.notNow = "it is ended";
+    await here.change.close();
+    ok(here.toldKinds().includes("binary_proven"));
+    const later = new BinarySlots(here.slots.directory, () => ({ publicKeys: [], maxBytes: 100, installed: "/envoy" }));
+    go();
+    strictEqual(nameOf(await second), "push_not_now");
+    deepStrictEqual(await later.prepare(), { mended: [] }, end);
+    deepStrictEqual(await later.links(), { current: one }, end);
+  }
+});
+
+Deno.test("switch: where the core goes back while a push is taken in, current follows once somebody serves", async () => {
+  await using here = await stage();
+  const one = await here.serve("one");
+  here.timers[0]?.fire();
+  await until("the trial is over", async () => !await here.isOnTrial());
+  const received = await here.slots.receive(upload("two"));
+  ok(received.kind === "received");
+  await here.slots.adopt(received, "1");
+  await here.slots.switchTo(received.digest);
+  await here.slots.accept();
+  let go = () => {};
+  here.world.checking = new Promise((resolve) => go = resolve);
+  const third = here.change.push(upload("three"), options);
+  here.change.hear(here.died("rollback"));
+  here.world.binaryPath = undefined;
+  go();
+  strictEqual(nameOf(await third), "push_not_now");
+  here.world.binaryPath = here.slots.pathOf(one);
+  here.change.hear({ kind: "epoch_live", epoch: 1, pid: 1, version: "x", tookMs: 1 });
+  await until("current follows", async () => (await here.slots.links()).current === one);
 });
 
 Deno.test("switch: an epoch that dies while the links are written ends that push: what it would go back to has died", async () => {
