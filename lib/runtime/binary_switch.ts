@@ -97,7 +97,7 @@ export class BinarySwitch {
 
   async list(): Promise<Listed> {
     const { slots, serving } = this.options;
-    const step = this.#step;
+    const step = this.#step.kind === "busy" ? this.#step.before : this.#step;
     const trial = step.kind === "asked" || step.kind === "live" ? step.trial : undefined;
     return {
       kind: "listed",

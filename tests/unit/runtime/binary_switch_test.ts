@@ -203,6 +203,7 @@ Deno.test("switch: a push that is refused does not make the trial before it long
   let go = () => {};
   here.world.checking = new Promise((resolve) => go = resolve);
   const third = here.change.push(upload("three"), options);
+  ok(await here.isOnTrial());
   here.timers[0]?.fire();
   ok(!here.toldKinds().includes("binary_proven"));
   go();
