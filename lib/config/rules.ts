@@ -1,5 +1,6 @@
 // Owns: the rules that hold between several fields or several services. Must not: repeat what the schema checks.
 
+import { resolve } from "node:path";
 import { formatDuration } from "./duration.ts";
 import type { Namer, Problem } from "./problem.ts";
 import type { ConfigFields } from "./schema.ts";
@@ -65,9 +66,11 @@ function checkDistinct(
   return services.flatMap(([name, service]) => {
     const value = key === "state_dir" ? stateDirOf(name, service) : service[key];
     if (value === undefined) return [];
-    const holder = holders.get(value);
+    // However it is written.
+    const meant = typeof value === "string" ? resolve(value) : value;
+    const holder = holders.get(meant);
     if (holder === undefined) {
-      holders.set(value, name);
+      holders.set(meant, name);
       return [];
     }
     return [{

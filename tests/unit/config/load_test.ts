@@ -238,6 +238,20 @@ Deno.test("load refuses two services on one base id, marker or state directory, 
   assert.ok(found.some((line) => line.startsWith(`${file}: services.B c: expected a name`)), found.join("\n"));
 });
 
+Deno.test("load refuses two services on one state or slots directory, however it is written", async () => {
+  await using dir = tempDir();
+  const { bootstrap, executable } = envoyIn(dir);
+  const service = (id: number, more: string) =>
+    `{envoy_config: ${bootstrap}, envoy_path: ${executable}, ready_marker: /r${id}, base_id: ${id}, ${more}}`;
+  const a = service(1, "slots_dir: /x/slots, state_dir: /s");
+  const b = service(2, "slots_dir: /x/y/../slots/, state_dir: /s/");
+  const file = dir.write("epochd.yaml", `services:\n  a: ${a}\n  b: ${b}\n`);
+  const found = await problems({ config: file });
+  for (const field of ["slots_dir /x/y/../slots/", "state_dir /s/"]) {
+    assert.ok(found.includes(`${file}: services.b.${field}: expected another one, service a has it already`), field);
+  }
+});
+
 Deno.test("load refuses a file that is absent, a directory, no YAML, no mapping, or empty of services", async () => {
   await using dir = tempDir();
   assert.deepEqual(await problems({ config: dir.at("none.yaml") }), [
