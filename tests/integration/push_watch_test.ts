@@ -94,8 +94,9 @@ Deno.test("--watch-binary with slots: content under another digest, others' writ
     epochd.signal("SIGHUP");
     return refusals().includes("signature_missing");
   }, { everyMs: 500 });
-  Deno.writeTextFileSync(`${path}.minisig`, mine.sign(Deno.readFileSync(path)));
+  // In this order: a SIGHUP of before may still be on its way.
   Deno.chmodSync(path, 0o777);
+  Deno.writeTextFileSync(`${path}.minisig`, mine.sign(Deno.readFileSync(path)));
   await until("refused", () => {
     epochd.signal("SIGHUP");
     return refusals().includes("slot_unsafe");
