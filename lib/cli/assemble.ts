@@ -35,6 +35,8 @@ export interface Assembled {
   readonly slots: BinarySlots | undefined;
   /** A preflight by the settings of now, of this executable instead of theirs. */
   preflightOf(executable: string): Preflight;
+  /** After it: no executable is held open any more, so that one that is removed takes no room. */
+  letGo(): Promise<void>;
   /** A watch by the settings of now. */
   watchOf(subject: Subject): WatchedContent;
   /** A preflight by settings that are only asked about. */
@@ -149,6 +151,7 @@ export function assemble(
     marker,
     slots,
     preflightOf: (executable) => generation(config, executable).preflight,
+    letGo: () => binaries.settle(),
     watchOf: (subject) =>
       new ContentWatch({
         pollMs: config.pollMs,

@@ -116,5 +116,6 @@ async function checkExecutable(
     joining: false,
     ...(hotRestartVersion === undefined ? {} : { hotRestartVersion }),
   }, gone);
+  await assembled.letGo();
   return outcome.kind === "refused" ? outcome.refusal : { version: envoyVersion(version) };
 }

@@ -204,6 +204,25 @@ Deno.test("push: a full disk is refused by name, before it is filled where the s
   await epochd[Symbol.asyncDispose]();
 });
 
+Deno.test("push: one that is refused after all checks of its own takes no room, so the next one goes through", async () => {
+  await using here = scene();
+  await using stack = new AsyncDisposableStack();
+  const disk = smallFileSystem(stack, "150m");
+  if (disk === undefined) return;
+  const epochd = await here.start({
+    ...SHORT,
+    envoyPath: envoyPath("1.38.3"),
+    extraArguments: ["--slots-dir", `${disk.path}/slots`],
+  });
+  const good = Deno.readTextFileSync(here.bootstrapPath);
+  Deno.writeTextFileSync(here.bootstrapPath, "admin: 5\n");
+  for (const _ of [1, 2]) await refusedPush(epochd, [envoyPath("1.40.0")], /admin.address.missing/);
+  Deno.writeTextFileSync(here.bootstrapPath, good);
+  const { code, stderr } = await epochd.command("push", envoyPath("1.40.0"), "--wait=live");
+  assert.equal(code, 0, stderr);
+  await epochd[Symbol.asyncDispose]();
+});
+
 Deno.test("--binary-public-key: only what it signed is pushed, rolled back to, or run at a start", async () => {
   await using here = scene();
   const [mine, other] = [signer(), signer()];
