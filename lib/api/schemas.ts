@@ -206,7 +206,9 @@ export const schemas: Readonly<Record<SchemaName, z.ZodType>> = {
     }).optional().describe("the last upgrade of epochd that was begun here"),
   }),
   Upgrade: z.strictObject({
-    executable: z.string().describe("absolute path of another epochd, as the supervisor sees it"),
+    // deno-lint-ignore no-control-regex
+    executable: z.string().regex(/^\/[^\u0000]*$/)
+      .describe("absolute path of another epochd, as the supervisor sees it"),
   }),
   Upgraded: z.looseObject({
     executable: z.string(),
