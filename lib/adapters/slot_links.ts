@@ -26,7 +26,12 @@ export class SlotLinks {
   async switchTo(digest: string | undefined): Promise<SlotTrial> {
     const before = await this.read();
     const earlier = await this.readRecord();
-    const trial: SlotTrial = { before, ...(digest === undefined ? {} : { digest }) };
+    const isOnTrial = earlier !== undefined && earlier.digest === before.current;
+    const trial: SlotTrial = {
+      before,
+      ...(digest === undefined ? {} : { digest }),
+      ...(isOnTrial ? { proven: earlier.proven ?? earlier.before } : {}),
+    };
     await this.writeRecord(trial);
     try {
       if (before.current !== digest) await this.set("previous", before.current);
@@ -39,16 +44,22 @@ export class SlotLinks {
   }
 
   /** Both as they were, unless somebody else has moved `current` meanwhile. False: left as it is. */
-  async goBack({ digest, before }: SlotTrial): Promise<boolean> {
+  async goBack({ digest, before }: SlotTrial, to: Links = before): Promise<boolean> {
     const now = await this.read();
-    // Killed between the two, `current` is still what it was.
-    const isOurs = now.current === digest || now.current === before.current;
+    // Killed between the two, on the way there or back, `current` is still what it was, or again.
+    const isOurs = [digest, before.current, to.current].includes(now.current);
     if (isOurs) {
-      await this.set("current", before.current);
-      await this.set("previous", before.previous);
+      await this.set("current", to.current);
+      await this.set("previous", to.previous);
     }
     await this.removeRecord();
     return isOurs;
+  }
+
+  /** After a kill: what had not proved itself is not taken for proven because something else was tried after it. */
+  async mend(trial: SlotTrial): Promise<SlotLinkTargets | undefined> {
+    const to = trial.proven ?? trial.before;
+    return await this.goBack(trial, to) ? to : undefined;
   }
 
   /** Of no use any more: links, and the record of the trial that was before. */
@@ -67,12 +78,14 @@ export class SlotLinks {
   async readRecord(): Promise<SlotTrial | undefined> {
     try {
       const record = JSON.parse(await Deno.readTextFile(this.recordPath)) as Partial<SlotTrial>;
-      const { before } = record;
-      if (before === null || typeof before !== "object" || Array.isArray(before)) return undefined;
-      const digests = [record.digest, before.current, before.previous];
-      return digests.every((digest) => digest === undefined || (typeof digest === "string" && isDigest(digest)))
-        ? { before, ...(record.digest === undefined ? {} : { digest: record.digest }) }
-        : undefined;
+      const { digest, before, proven } = record;
+      if (!areTargets(before) || !(proven === undefined || areTargets(proven))) return undefined;
+      if (!isDigestOrNone(digest)) return undefined;
+      return {
+        before,
+        ...(digest === undefined ? {} : { digest }),
+        ...(proven === undefined ? {} : { proven }),
+      };
     } catch {
       return undefined;
     }
@@ -122,6 +135,16 @@ export class SlotLinks {
     await Deno.rename(temporary, this.recordPath);
     await syncDirectory(this.root);
   }
+}
+
+function areTargets(value: unknown): value is Links {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return false;
+  const { current, previous } = value as Record<string, unknown>;
+  return isDigestOrNone(current) && isDigestOrNone(previous);
+}
+
+function isDigestOrNone(value: unknown): value is string | undefined {
+  return value === undefined || (typeof value === "string" && isDigest(value));
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -232,7 +232,9 @@ export class BinarySlots implements Slots {
   async prune(running: readonly string[]): Promise<void> {
     const { current, previous } = await this.#links.read();
     const record = await this.#links.readRecord();
-    const kept = new Set([current, previous, record?.digest, record?.before.current, record?.before.previous]);
+    const { before, proven } = record ?? {};
+    const named = [record?.digest, before?.current, before?.previous, proven?.current, proven?.previous];
+    const kept = new Set([current, previous, ...named]);
     const slots = await this.list(undefined);
     for (const { digest } of slots.slice(KEPT)) {
       if (kept.has(digest) || running.includes(this.#place.binaryOf(digest))) continue;
@@ -254,8 +256,9 @@ export class BinarySlots implements Slots {
       mended.push(`removed ${name}, which a push that did not end has left`);
     }
     const trial = await this.#links.readRecord();
-    if (trial !== undefined && await this.#links.goBack(trial)) {
-      const to = trial.before.current ?? this.rules().installed;
+    const back = trial === undefined ? undefined : await this.#links.mend(trial);
+    if (trial !== undefined && back !== undefined) {
+      const to = back.current ?? this.rules().installed;
       mended.push(`went back to ${to}: ${trial.digest ?? this.rules().installed} had not proved itself`);
     }
     const { current, previous } = await this.#links.read();

@@ -27,6 +27,8 @@ export interface SlotLinkTargets {
 export interface SlotTrial {
   readonly digest?: string;
   readonly before: SlotLinkTargets;
+  /** Where `before` was on trial itself: what was before that. */
+  readonly proven?: SlotLinkTargets;
 }
 
 /** Problems are texts or refusals; nothing rejects. */

@@ -297,6 +297,26 @@ Deno.test("slots: a switch that was killed between any two of its steps is undon
   }
 });
 
+Deno.test("slots: a kill in the middle of a second switch goes back to what had proved itself, not to what was on trial", async () => {
+  await using directory = tempDir();
+  const slots = await prepared(directory);
+  const [zero, one, two] = [await put(slots, "zero"), await put(slots, "one"), await put(slots, "two")];
+  await slots.switchTo(zero);
+  await slots.accept();
+  for (const second of [two, zero, undefined]) {
+    await slots.switchTo(one);
+    await slots.switchTo(second);
+    ok("mended" in await slotsIn(directory).prepare());
+    deepStrictEqual(await slots.links(), { current: zero }, second);
+    deepStrictEqual(names(directory).filter((name) => name.includes(".")), []);
+  }
+  // While it runs, the failure of the second goes back to what serves.
+  await slots.switchTo(one);
+  const trial = await slots.switchTo(two);
+  ok("before" in trial && await slots.goBack(trial));
+  deepStrictEqual(await slots.links(), { current: one, previous: zero });
+});
+
 Deno.test("slots: a record that says nothing about what was before changes nothing", async () => {
   await using directory = tempDir();
   const slots = await prepared(directory);
