@@ -7,7 +7,7 @@ import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
 import { predecessorEnded, predecessorOverdue, wake, watchdogTickMs } from "./arrive.ts";
 import { newestDied, rejoin } from "./comeback.ts";
-import { EARLY_SEEN_MS, LOOK_FAST_MS, RECOVERY_TRIES, REVIVAL_TRIES } from "./bounds.ts";
+import { EARLY_MS, LOOK_FAST_MS, RECOVERY_TRIES, REVIVAL_TRIES } from "./bounds.ts";
 import { planRecovery } from "./failing.ts";
 import { beginRecovery } from "./handoff.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
@@ -85,7 +85,7 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
     const isGone = !seen.slots.includes(foreign.epoch % 3);
     if (!isGone && drainedMs < foreign.boundMs) return;
     const boundMs = epoch.plan.parentShutdownTimeMs ?? d.settings.parentShutdownTimeMs;
-    const isEarly = isGone && drainedMs < boundMs - EARLY_SEEN_MS;
+    const isEarly = isGone && drainedMs < boundMs - EARLY_MS;
     if (isEarly) d.say({ kind: "foreign_lost", epoch: foreign.epoch, drainedMs });
     else if (isGone) d.say({ kind: "foreign_ended", epoch: foreign.epoch, drainedMs });
     // It can't be ended from here; that it hangs does not make this one less ready.
