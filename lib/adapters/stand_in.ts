@@ -14,12 +14,13 @@ export class NativeStandIns implements StandIns {
     private readonly outlives: () => boolean = () => false,
   ) {}
 
-  begin({ epoch, boundMs }: { readonly epoch: number; readonly boundMs: number }): StandIn {
+  begin({ epoch, boundMs, isPrecaution }: Parameters<StandIns["begin"]>[0]): StandIn {
+    const outlives = isPrecaution !== true && this.outlives();
     let path = "epochd-stand-in";
     try {
       path = this.program();
       const child = new Deno.Command(path, {
-        args: [this.baseId, epoch, Math.ceil(boundMs), ...(this.outlives() ? ["outlive"] : [])].map(String),
+        args: [this.baseId, epoch, Math.ceil(boundMs), ...(outlives ? ["outlive"] : [])].map(String),
         // Its own session: Ctrl-C is not for it.
         detached: true,
         stdin: "null",
@@ -73,7 +74,8 @@ async function ended(child: Deno.ChildProcess, path: string): Promise<StandInEnd
     default: {
       const line = (await said).trim().split("\n").at(-1)?.replace(/^error: /, "");
       const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-      return { kind: "failed", problem: `${path} ended with ${how}${line ? `: ${line}` : ""}` };
+      const kind = code === exitCodes.nameTaken && signal === null ? "name_taken" : "failed";
+      return { kind, problem: `${path} ended with ${how}${line ? `: ${line}` : ""}` };
     }
   }
 }

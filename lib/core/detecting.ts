@@ -13,6 +13,7 @@ import { abandon } from "./drained.ts";
 import { awaitUnfinished } from "./orphans.ts";
 import { epochToJoin, newestSlot, type Verdict, verdict } from "./predecessor.ts";
 import { tellRepair } from "./failing.ts";
+import { standBy } from "./stand_in.ts";
 import { beginFirst } from "./starting.ts";
 import { end } from "./stopping.ts";
 
@@ -52,7 +53,10 @@ export function detecting(d: Draft, phase: Detecting, event: Event): void {
     const orphan = awaitUnfinished(d, phase, event.sighting);
     if (orphan === "waiting") return;
     if (orphan !== "nobody") return end(d, 4, orphan);
-    return step.kind === "looking" ? looked(d, phase, event.sighting) : decide(d, phase, step, event.sighting);
+    const { awaited: _, ...now } = phase;
+    // What stood by for it is not needed any more.
+    if (phase.awaited !== undefined) d.to(now);
+    return step.kind === "looking" ? looked(d, now, event.sighting) : decide(d, now, step, event.sighting);
   }
   if (event.attempt !== attempt) return;
   if (step.kind === "locking" && event.kind === "handoff_lock") return locked(d, phase, event.taken, event.problem);
@@ -199,9 +203,10 @@ function decide(d: Draft, phase: Detecting, step: StepOf<"deciding">, seen: Sigh
     d.to({ ...phase, step: asking });
     return ask(d, phase.attempt, asking);
   }
+  const orphan = seen.launches?.orphans.find((one) => one.epoch % 3 === epoch % 3);
+  if (orphan !== undefined && !standBy(d, epoch, seen)) return d.timer("look", LOOK_FAST_MS);
   const pod = seen.owner === undefined ? {} : { pod: seen.owner.pod };
   d.say({ kind: "predecessor_found", epoch, by: proofOf(how), ...pod });
-  const orphan = seen.launches?.orphans.find((one) => one.epoch % 3 === epoch % 3);
   const orphaned = orphan === undefined ? {} : { orphanPid: orphan.pid };
   const foreign: Foreign = { epoch, sinceMs: d.nowMs, boundMs: boundOf(d, seen), ...orphaned };
   repair(d, phase, { ...comeback, cause: "join", number: epoch + 1, foreign });

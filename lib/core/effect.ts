@@ -63,7 +63,14 @@ export type Effect =
   /** Clear INITIALIZING in the shared segment. Only after the dead child was reaped and with no other child starting. */
   | { readonly kind: "repair_segment"; readonly attempt: number }
   /** Answer the successor of `epoch`, which died while it drained, in its place, until it tells it to terminate. */
-  | { readonly kind: "stand_in"; readonly attempt: number; readonly epoch: number; readonly boundMs: number }
+  | {
+    readonly kind: "stand_in";
+    readonly attempt: number;
+    readonly epoch: number;
+    readonly boundMs: number;
+    /** The next supervisor would make one of its own. */
+    readonly isPrecaution?: true;
+  }
   | { readonly kind: "end_stand_in"; readonly attempt: number }
   /** handoff.lock: one successor at a time on this base id, whoever starts it. Gives up after `waitMs`. */
   | { readonly kind: "take_handoff_lock"; readonly attempt: number; readonly waitMs: number }

@@ -140,6 +140,7 @@ export interface Vitals {
 export type StandInEnd =
   | { readonly kind: "terminated" }
   | { readonly kind: "bound_over" }
+  | { readonly kind: "name_taken"; readonly problem: string }
   | { readonly kind: "failed"; readonly problem: string };
 
 /** `clean`: the flag was not set. */

@@ -8,10 +8,13 @@ import type { Detecting } from "./pod_phases.ts";
 import type { Sighting } from "./sighting.ts";
 import type { Stopping, StopStep } from "./state.ts";
 import { KILL_AFTER_MS, LOOK_FAST_MS } from "./bounds.ts";
+import { standBy } from "./stand_in.ts";
 
 /** The step of a stop in which they are ended. */
 export type Leaving = Extract<StopStep, { kind: "ending_orphans" }>;
 
+/** How long an orphan may initialise whose parent is gone: as long as a start takes that waits for nobody. */
+const ALONE_MS = 3_000;
 /** A process that SIGKILL does not end within this is stuck in the kernel. */
 const UNENDING_MS = 3 * KILL_AFTER_MS;
 
@@ -25,11 +28,17 @@ export function awaitUnfinished(d: Draft, phase: Detecting, seen: Sighting): "no
   // One that answers LIVE is: the flag is that of a child which nobody has recorded (without `serve`), and which is dead.
   if (unfinished === undefined || isLive(seen, unfinished.epoch)) return "nobody";
   const { epoch, pid, ageMs, isOrphan } = unfinished;
-  const leftMs = d.settings.liveTimeoutMs - ageMs;
+  // Without its parent it waits for that one's answers for ever, and while it is waited for nobody serves.
+  const isAlone = isOrphan && epoch > 0 && !seen.slots.some((slot) => slot !== epoch % 3);
+  const leftMs = (isAlone ? Math.min(ALONE_MS, d.settings.liveTimeoutMs) : d.settings.liveTimeoutMs) - ageMs;
   if (leftMs < -UNENDING_MS - (isOrphan ? 0 : d.settings.liveTimeoutMs)) {
     return `epoch ${epoch} (pid ${pid}) of another supervisor initialises for ${
       Math.round(ageMs / 1000)
     } s and can't be ended`;
+  }
+  // The parent of this one may have lost its own; that is asked once.
+  if (isOrphan && epoch > 0 && phase.awaited !== pid && seen.slots.includes((epoch - 1) % 3)) {
+    standBy(d, epoch - 1, seen);
   }
   if (isOrphan && leftMs <= 0) endUnfinished(d, unfinished);
   else if (phase.awaited !== pid) d.say({ kind: "orphan_awaited", epoch, pid, boundMs: Math.max(0, leftMs) });

@@ -5,7 +5,8 @@ import type { Draft } from "./draft.ts";
 import type { Child, Epoch, Exit } from "./epoch.ts";
 import type { Event, StandInEnd } from "./event.ts";
 import type { StandIn } from "./standing.ts";
-import type { State } from "./state.ts";
+import type { Sighting } from "./sighting.ts";
+import type { Phase, State } from "./state.ts";
 import { backoffMs, EARLY_MS, PREDECESSOR_MARGIN_MS, STAND_IN_TRIES } from "./bounds.ts";
 import { epochsOf } from "./view.ts";
 
@@ -36,10 +37,27 @@ export function standIn(d: Draft, epoch: number, successor: Child | Epoch): void
   begin(d, { epoch, sinceMs: d.nowMs, untilMs, tries: 0 });
 }
 
+/**
+ * Nobody knows whether an orphan still has a word for its predecessor, of which nothing is left: as its own successor comes, or is
+ * ended, it would tell that one to terminate, in vain for ten seconds, and abort. One that has no such word is not disturbed.
+ * False while an older stand-in is on its way out.
+ */
+export function standBy(d: Draft, orphan: number, { slots }: Sighting): boolean {
+  const epoch = orphan - 1;
+  if (d.state.standIn !== undefined && d.state.standIn.epoch !== epoch) endStandIn(d);
+  if (d.state.standIn !== undefined) return d.state.standIn.epoch === epoch;
+  if (epoch < 0 || slots.includes(epoch % 3)) return true;
+  const untilMs = d.nowMs + d.settings.liveTimeoutMs + PREDECESSOR_MARGIN_MS;
+  begin(d, { epoch, sinceMs: d.nowMs, untilMs, tries: 0, isPrecaution: true });
+  return true;
+}
+
 function begin(d: Draft, from: Omit<StandIn, "attempt" | "step">): void {
   const attempt = d.nextAttempt();
   d.set({ standIn: { ...from, attempt, step: { kind: "starting" } } });
-  d.do({ kind: "stand_in", attempt, epoch: from.epoch, boundMs: Math.max(1, from.untilMs - d.nowMs) });
+  const { epoch, isPrecaution, untilMs } = from;
+  const boundMs = Math.max(1, untilMs - d.nowMs);
+  d.do({ kind: "stand_in", attempt, epoch, boundMs, ...(isPrecaution === undefined ? {} : { isPrecaution }) });
 }
 
 /** True when the event was about a stand-in. */
@@ -54,19 +72,23 @@ export function standInHeard(d: Draft, event: Event): boolean {
   if (now === undefined) return true;
   if (event.kind === "stand_in_ended") ended(d, now, event.end);
   else if (now.step.kind === "starting") {
-    const { epoch, untilMs } = now;
+    const { epoch, isPrecaution, untilMs } = now;
     d.set({ standIn: { ...now, step: { kind: "standing", pid: event.pid, sinceMs: d.nowMs } } });
-    d.say({ kind: "stand_in_began", epoch, pid: event.pid, boundMs: untilMs - d.nowMs });
+    if (isPrecaution !== true) d.say({ kind: "stand_in_began", epoch, pid: event.pid, boundMs: untilMs - d.nowMs });
   }
   return true;
 }
 
 function ended(d: Draft, now: StandIn, end: StandInEnd): void {
-  const { epoch, sinceMs, step, tries, untilMs } = now;
+  const { epoch, isPrecaution = false, sinceMs, step, tries, untilMs } = now;
+  // That of a supervisor that is gone stands already.
+  if (isPrecaution && end.kind === "name_taken") return d.set({ standIn: undefined });
   const isEnding = step.kind === "ending";
-  if (end.kind !== "failed" || isEnding) {
+  const hasFailed = end.kind === "failed" || end.kind === "name_taken";
+  if (!hasFailed || isEnding) {
     d.set({ standIn: undefined });
-    const why = end.kind === "failed" ? "not_needed" : end.kind;
+    const why = hasFailed ? "not_needed" : end.kind;
+    if (isPrecaution && end.kind !== "terminated") return;
     return d.say({ kind: "stand_in_ended", epoch, why, stoodMs: d.nowMs - sinceMs });
   }
   const isOver = tries + 1 >= STAND_IN_TRIES;
@@ -105,6 +127,20 @@ export function timeStandIn(d: Draft, successor: Epoch): void {
 /** Called after every step: it is of no use to anybody but the successor of the one whose place it takes. */
 export function keepStandIn(d: Draft): void {
   const { standIn: now } = d.state;
-  if (now === undefined) return;
+  if (now === undefined || (now.isPrecaution && isStoodBy(d.state.phase, now))) return;
   if (!epochsOf(d.state).some(([{ number }]) => number === now.epoch + 1)) endStandIn(d);
+}
+
+/** Its successor is an orphan that another one is about to join, or is joining. */
+function isStoodBy(phase: Phase, { epoch }: StandIn): boolean {
+  switch (phase.kind) {
+    case "detecting":
+      return phase.awaited !== undefined ||
+        (phase.step.kind === "repairing" && phase.step.comeback.foreign?.epoch === epoch + 1);
+    case "starting":
+    case "pausing":
+      return phase.comeback.foreign?.epoch === epoch + 1;
+    default:
+      return false;
+  }
 }

@@ -9,6 +9,8 @@ export interface StandIn {
   /** When nobody needs it any more, whatever was heard of it. */
   readonly untilMs: number;
   readonly tries: number;
+  /** Of an orphan's predecessor, which it may need no more: told of only where it did. */
+  readonly isPrecaution?: true;
   readonly step:
     | { readonly kind: "starting" }
     | { readonly kind: "standing"; readonly pid: number; readonly sinceMs: number }

@@ -221,8 +221,8 @@ export class Performer {
       });
   }
 
-  #standIn({ attempt, epoch, boundMs }: Extract<Effect, { kind: "stand_in" }>): void {
-    const standIn = this.ports.standIns.begin({ epoch, boundMs });
+  #standIn({ attempt, ...asked }: Extract<Effect, { kind: "stand_in" }>): void {
+    const standIn = this.ports.standIns.begin(asked);
     this.#standIns.set(attempt, standIn);
     const told = standIn.began.then((pid) => {
       if (pid !== undefined) this.submit({ kind: "stand_in_began", attempt, pid });

@@ -104,7 +104,7 @@ export interface StandIn {
 
 export interface StandIns {
   /** For the epoch that died; ends by itself after `boundMs`. */
-  begin(asked: { readonly epoch: number; readonly boundMs: number }): StandIn;
+  begin(asked: { readonly epoch: number; readonly boundMs: number; readonly isPrecaution?: true }): StandIn;
 }
 
 export interface ReadyMarker {

@@ -26,12 +26,15 @@ enum { TERMINATED = 0, FAILED = 1, MISUSE = 2, BOUND_OVER = 3, NAME_TAKEN = 4 };
 #define MOST_BASE_ID 429496729
 #define MOST_EPOCH 4294967295
 #define MOST_BOUND_MS 86400000
+// Less than a supervisor takes from its start to that of an Envoy.
+#define LOOK_MS 50
 
 #define HELP \
   "Usage: epochd-stand-in BASE_ID EPOCH BOUND_MS [outlive]\n" \
   "\n" \
   "Takes the hot restart socket of an Envoy's epoch that died while it drained, and answers its successor until that one\n" \
-  "tells it to terminate. epochd starts it; nobody else needs to. It ends with its supervisor, unless `outlive` is there.\n" \
+  "tells it to terminate. epochd starts it; nobody else needs to. It ends with its supervisor, or, where `outlive` is there,\n" \
+  "with its successor.\n" \
   "\n" \
   "Exit codes: 0 told to terminate, 1 failed, 2 misuse, 3 BOUND_MS are over, 4 somebody has the name\n"
 
@@ -125,10 +128,21 @@ static void answer(int file, const unsigned char *bytes, size_t length) {
   sendto(file, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&child, sizeof child);
 }
 
-static int serve(int file, int64_t until_ms) {
+// Whether anybody has the successor's name; nothing is sent. Whatever else goes wrong is no proof that it is gone.
+static bool has_successor(void) {
+  int file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return true;
+  bool is_gone = connect(file, (const struct sockaddr *)&child, sizeof child) != 0 && errno == ECONNREFUSED;
+  close(file);
+  return !is_gone;
+}
+
+// `alone`: nobody else ends it when its successor is dead, and the next Envoy may need the name.
+static int serve(int file, int64_t until_ms, bool alone) {
   for (;;) {
     int64_t rest_ms = until_ms - now_ms();
-    if (rest_ms <= 0) return BOUND_OVER;
+    if (rest_ms <= 0 || (alone && !has_successor())) return BOUND_OVER;
+    if (alone && rest_ms > LOOK_MS) rest_ms = LOOK_MS;
     struct pollfd wait = {.fd = file, .events = POLLIN};
     int ready = poll(&wait, 1, (int)rest_ms);
     if (ready < 0 && errno != EINTR) return failed("wait for a question");
@@ -190,5 +204,5 @@ int main(int argc, char **argv) {
   // What the dead one was asked before its end: its successor would wait for that answer for ever.
   answer(file, ANSWER, sizeof ANSWER);
   (void)say(STDOUT_FILENO, "up\n");
-  return serve(file, until_ms);
+  return serve(file, until_ms, outlives);
 }

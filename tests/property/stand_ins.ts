@@ -46,7 +46,10 @@ export class StandIns {
     agenda.at(random.between(1, 25), () => {
       if (!this.#living.includes(one)) return;
       if (!this.works || this.isTaken(epoch % 3) || this.holds(epoch % 3)) {
-        return this.#end(one, { kind: "failed", problem: this.works ? "the name is taken" : "no such file" });
+        return this.#end(one, {
+          kind: this.works ? "name_taken" : "failed",
+          problem: this.works ? "the name is taken" : "no such file",
+        });
       }
       one.isUp = true;
       this.began(attempt);

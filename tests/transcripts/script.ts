@@ -2,7 +2,7 @@
 
 import type { Effect } from "../../lib/core/effect.ts";
 import type { Exit, Plan } from "../../lib/core/epoch.ts";
-import type { Content, Happening, Inventory, Subject, TimerName, Vitals } from "../../lib/core/event.ts";
+import type { Content, Happening, Inventory, StandInEnd, Subject, TimerName, Vitals } from "../../lib/core/event.ts";
 import type { Fact } from "../../lib/core/fact.ts";
 import { isReady } from "../../lib/core/ready.ts";
 import { refusal, type RefusalName } from "../../lib/core/refusal.ts";
@@ -35,7 +35,7 @@ export function plan(name: string): Plan {
  *     connections ATTEMPT none | connections ATTEMPT ACTIVE TOTAL
  *     vitals ATTEMPT alive|dead [admin|traffic|nowhere]     drained ATTEMPT ok|no
  *     content SUBJECT DIGEST | content SUBJECT unusable PROBLEM...
- *     stands ATTEMPT                      stood ATTEMPT terminated|bound_over|failed
+ *     stands ATTEMPT                      stood ATTEMPT terminated|bound_over|name_taken|failed
  *     lock ATTEMPT taken|held             published ok|PROBLEM...
  *     sighted [slots=SLOT,SLOT] [beat=EPOCH] [owner=EPOCH[:ready]] [answers=EPOCH] [mine] [lock]
  *             [unfinished=EPOCH:AGE_MS[:owned]] [orphans=EPOCH,EPOCH]
@@ -109,11 +109,11 @@ export function happening(line: string, nowMs: number): Happening {
     case "stands":
       return { kind: "stand_in_began", attempt, pid: 1000 + attempt };
     case "stood": {
-      const how = args[1] as "terminated" | "bound_over" | "failed";
+      const how = args[1] as StandInEnd["kind"];
       return {
         kind: "stand_in_ended",
         attempt,
-        end: how === "failed" ? { kind: how, problem: "SIGKILL" } : { kind: how },
+        end: how === "failed" || how === "name_taken" ? { kind: how, problem: "SIGKILL" } : { kind: how },
       };
     }
     case "lock":

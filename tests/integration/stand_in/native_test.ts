@@ -235,22 +235,26 @@ Deno.test("stand-in: --help says what it is", async () => {
 for (const outlives of [false, true]) {
   Deno.test(`stand-in: ${outlives ? "lives on, where it is told to," : "ends"} when its supervisor dies`, async () => {
     const baseId = freeBaseId();
+    const child = await successor(baseId);
     // A supervisor in between, with a shell's patience.
-    const script = `${program} ${baseId} 4 4000 ${outlives ? "outlive" : ""} & echo $!; wait`;
+    const script = `${program} ${baseId} 4 60000 ${outlives ? "outlive" : ""} & echo $!; wait`;
     const shell = new Deno.Command("sh", { args: ["-c", script], stdin: "null", stdout: "piped" }).spawn();
     const reader = shell.stdout.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
-    while (!text.includes("up\n")) text += (await reader.read()).value ?? "";
+    while (!text.includes("up\n") || !/\d+\n/.test(text)) text += (await reader.read()).value ?? "";
     const pid = Number(text.match(/\d+/)?.[0]);
     shell.kill("SIGKILL");
     await shell.status;
     await reader.cancel();
     if (outlives) {
-      await using child = await successor(baseId);
       await child.send(message(STATS));
-      await until("an answer", () => count(child, ANSWER) === 1);
+      await until("an answer", () => count(child, ANSWER) === 2);
+      assert.equal(isAlive(pid), true);
+      // Nobody else would end it, and the name is the next Envoy's.
+      await child[Symbol.asyncDispose]();
     }
     await until("it has ended", () => !isAlive(pid));
+    if (!outlives) await child[Symbol.asyncDispose]();
   });
 }
 

@@ -25,6 +25,7 @@ export interface StandIn {
   readonly pod: number;
   readonly attempt: number;
   readonly epoch: number;
+  readonly isPrecaution: boolean;
   readonly ended: (end: StandInEnd) => void;
 }
 
@@ -197,6 +198,9 @@ export class Node {
     envoy.state = "dead";
     envoy.accepts = false;
     envoy.exited(exit);
+    for (const one of this.standIns) {
+      if (one.epoch === envoy.number - 1 && !this.isAlive(one.pod)) this.endStandIn(one, { kind: "bound_over" });
+    }
     // A child that was not told talks to it in vain, and aborts; one that did tell it has no more to say.
     if (child === undefined || exit.code === 0) return;
     const tries = (left: number) => {

@@ -70,7 +70,8 @@ export class Pod {
     this.isKilled = true;
     const outlives = this.settings.onSupervisorDeath === "serve";
     if (!outlives) { for (const envoy of this.envoys) this.node.signal(envoy, "SIGKILL"); }
-    for (const one of outlives ? [] : this.#standIns) {
+    for (const one of this.#standIns) {
+      if (outlives && !one.isPrecaution) continue;
       this.node.endStandIn(one, { kind: "failed", problem: "its supervisor died" });
     }
     this.#unlock();
@@ -207,14 +208,14 @@ export class Pod {
     }
   }
 
-  #standIn({ attempt, epoch, boundMs }: Extract<Effect, { kind: "stand_in" }>): void {
+  #standIn({ attempt, epoch, boundMs, ...rest }: Extract<Effect, { kind: "stand_in" }>): void {
     const ended: StandIn["ended"] = (end) => {
       this.#later(0, 20, () => this.submit({ kind: "stand_in_ended", attempt, end }));
     };
-    const one: StandIn = { pod: this.index, attempt, epoch, ended };
+    const one: StandIn = { pod: this.index, attempt, epoch, isPrecaution: rest.isPrecaution === true, ended };
     this.#later(1, 25, () => {
       if (this.isOver) return;
-      if (!this.node.standIn(one)) return ended({ kind: "failed", problem: "somebody has the name" });
+      if (!this.node.standIn(one)) return ended({ kind: "name_taken", problem: "somebody has the name" });
       this.submit({ kind: "stand_in_began", attempt, pid: 1_000 + attempt });
       this.node.agenda.at(boundMs, () => this.node.endStandIn(one, { kind: "bound_over" }));
     });
