@@ -66,6 +66,8 @@ export const VANISHED_LIVE_MS = 500;
 export const STAND_IN_TRIES = 5;
 /** LIVE is seen a poll later than it is: an orderly end this much before the time that was reckoned from there is by protocol. */
 export const EARLY_MS: number = POLL_SLOW_MS + 50;
+/** Envoy tries again to tell its parent to terminate every second (1.38.3 to 1.40.0). */
+export const LATE_WORD_MS = 2_500;
 /** A successor that has closed its parent's listeners is heard within this, by its admin or its first beats. */
 export const CLOSED_MS = 1_500;
 /** The last look before an epoch is ended waits for handoff.lock no longer than this. */

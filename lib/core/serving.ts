@@ -7,12 +7,12 @@ import type { Draft } from "./draft.ts";
 import type { Health, Serving } from "./state.ts";
 import { predecessorEnded, predecessorOverdue, wake, watchdogTickMs } from "./arrive.ts";
 import { newestDied, rejoin } from "./comeback.ts";
-import { EARLY_MS, LOOK_FAST_MS, RECOVERY_TRIES, REVIVAL_TRIES } from "./bounds.ts";
+import { EARLY_MS, LATE_WORD_MS, LOOK_FAST_MS, RECOVERY_TRIES, REVIVAL_TRIES } from "./bounds.ts";
 import { planRecovery } from "./failing.ts";
 import { beginRecovery } from "./handoff.ts";
 import { hasForeignSuccessor, lookOut } from "./company.ts";
 import type { Sighting } from "./sighting.ts";
-import { afterPredecessor, standIn } from "./stand_in.ts";
+import { afterPredecessor, standBy, standIn } from "./stand_in.ts";
 import { mayFork } from "./settle.ts";
 import { enterYielding, supersede } from "./yielding.ts";
 
@@ -94,6 +94,8 @@ function sighted(d: Draft, phase: Serving, askedAtMs: number, seen: Sighting): v
       d.do({ kind: "signal_orphan", pid: foreign.orphanPid, signal: "SIGKILL", unlessLive: false });
     }
     if (isEarly) standIn(d, foreign.epoch, epoch);
+    // It may have been killed between two looks, just before its time.
+    else if (isGone) standBy(d, epoch.number, seen, LATE_WORD_MS);
     return d.to({ ...phase, foreign: undefined });
   }
   if (hasForeignSuccessor(d.state, epoch, seen)) return enterYielding(d, { epoch, predecessor, stop: undefined });

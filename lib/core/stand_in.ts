@@ -42,13 +42,17 @@ export function standIn(d: Draft, epoch: number, successor: Child | Epoch): void
  * ended, it would tell that one to terminate, in vain for ten seconds, and abort. One that has no such word is not disturbed.
  * False while an older stand-in is on its way out.
  */
-export function standBy(d: Draft, orphan: number, { slots }: Sighting): boolean {
+export function standBy(
+  d: Draft,
+  orphan: number,
+  { slots }: Sighting,
+  boundMs: number = d.settings.liveTimeoutMs + PREDECESSOR_MARGIN_MS,
+): boolean {
   const epoch = orphan - 1;
   if (d.state.standIn !== undefined && d.state.standIn.epoch !== epoch) endStandIn(d);
   if (d.state.standIn !== undefined) return d.state.standIn.epoch === epoch;
   if (epoch < 0 || slots.includes(epoch % 3)) return true;
-  const untilMs = d.nowMs + d.settings.liveTimeoutMs + PREDECESSOR_MARGIN_MS;
-  begin(d, { epoch, sinceMs: d.nowMs, untilMs, tries: 0, isPrecaution: true });
+  begin(d, { epoch, sinceMs: d.nowMs, untilMs: d.nowMs + boundMs, tries: 0, isPrecaution: true });
   return true;
 }
 
@@ -81,11 +85,10 @@ export function standInHeard(d: Draft, event: Event): boolean {
 
 function ended(d: Draft, now: StandIn, end: StandInEnd): void {
   const { epoch, isPrecaution = false, sinceMs, step, tries, untilMs } = now;
-  // That of a supervisor that is gone stands already.
-  if (isPrecaution && end.kind === "name_taken") return d.set({ standIn: undefined });
   const isEnding = step.kind === "ending";
   const hasFailed = end.kind === "failed" || end.kind === "name_taken";
-  if (!hasFailed || isEnding) {
+  // As a precaution it is not needed for certain; that of a supervisor that is gone may stand already.
+  if (!hasFailed || isEnding || isPrecaution) {
     d.set({ standIn: undefined });
     const why = hasFailed ? "not_needed" : end.kind;
     if (isPrecaution && end.kind !== "terminated") return;

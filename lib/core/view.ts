@@ -60,7 +60,7 @@ function stepOf(phase: Phase): string | undefined {
 }
 
 function standInOf({ standIn }: State, nowMs: number): Pick<ServiceStatus, "standIn"> {
-  if (standIn?.step.kind !== "standing") return {};
+  if (standIn?.step.kind !== "standing" || standIn.isPrecaution) return {};
   const { epoch, step: { pid, sinceMs } } = standIn;
   return { standIn: { epoch, pid, forMs: nowMs - sinceMs } };
 }
@@ -76,7 +76,7 @@ function noteOf(state: State): string | undefined {
   if (phase.kind === "serving" && phase.foreign !== undefined) {
     return `epoch ${phase.foreign.epoch} of another supervisor drains, ready when it is gone`;
   }
-  if (state.standIn !== undefined) return standInNote(state.standIn);
+  if (state.standIn !== undefined && !state.standIn.isPrecaution) return standInNote(state.standIn);
   if (phase.kind === "yielding") return `epoch ${phase.epoch.number + 1} of another supervisor takes over`;
   if (phase.kind === "superseded") return `epoch ${phase.epoch.number + 1} of another supervisor serves`;
   return markerProblem === undefined ? undefined : `ready marker: ${markerProblem}`;
