@@ -29,6 +29,8 @@ export interface EnvoyPreflightOptions {
   readonly joinObstacle?: () => Promise<Refusal | undefined>;
   /** Names the binary's content as another supervisor does; absent where no other one shares the base id. */
   readonly fingerprint?: (path: string) => Promise<string | undefined>;
+  /** Why nothing can take over from the Envoy that lives on the base id (`SharedMemory.handoffObstacle`). */
+  readonly handoffObstacle?: () => Promise<Refusal | undefined>;
   /** Why an epoch 0 must not start now, asked at depth `first` (`SharedMemory.startObstacle`). */
   readonly obstacle?: (printedLayout: () => Promise<string | undefined>) => Promise<Refusal | undefined>;
 }
@@ -89,6 +91,10 @@ export class EnvoyPreflight implements Preflight {
         : { controlPlaneClusters: read.value.controlPlaneClusters }),
     };
     const files = await statsOf(read.value.namedFiles);
+    if (request.joining || request.hotRestartVersion !== undefined) {
+      const missing = await this.options.handoffObstacle?.();
+      if (missing !== undefined) return refused(missing);
+    }
     if (request.joining) {
       const foreign = await this.options.joinObstacle?.();
       if (foreign !== undefined) return refused(foreign);

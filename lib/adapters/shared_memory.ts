@@ -171,6 +171,25 @@ export class SharedMemory implements Segment {
     );
   }
 
+  /**
+   * Why no Envoy can take over from the one that lives on this base id, whoever started that: without the segment epoch N+1 aborts with
+   * "cannot open shared memory region" (1.38 to 1.40). systemd's RemoveIPC= removes it when a user who is no system user logs out.
+   */
+  async handoffObstacle(): Promise<Refusal | undefined> {
+    if ((await this.look()).kind !== "absent") return undefined;
+    const pids = await holders(await this.sockets(), this.procDir);
+    // It may have another /dev/shm than this process, where only its successors look.
+    const isThere = await Promise.all(pids.map((pid) => exists(`${this.procDir}/${pid}/root${this.path}`)));
+    if (pids.length === 0 || isThere.includes(true)) return undefined;
+    return refusal(
+      "segment_missing",
+      `hand over on base id ${this.baseId}: ${this.path} was removed, and nothing can take over from Envoy ${
+        pids.join(" and ")
+      } without it; ` +
+        "epochd restart --drained makes a new one, where no epochd runs SIGTERM to that Envoy and a start do",
+    );
+  }
+
   private async heldAfterWaiting(): Promise<HotRestartSocket[]> {
     const deadline = performance.now() + this.endingMs;
     for (;;) {
@@ -190,6 +209,15 @@ export class SharedMemory implements Segment {
       slots.map((slot) => this.baseId * 10 + slot).join(", ")
     }), held by ${who}; ` +
       "stop it or use another --base-id";
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
   }
 }
 

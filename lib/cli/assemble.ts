@@ -94,6 +94,7 @@ export function assemble(
       checks,
       obstacle: (layout) => segment.startObstacle(layout),
       joinObstacle: () => segment.joinObstacle(),
+      handoffObstacle: () => segment.handoffObstacle(),
       ...(by.crossPod ? { fingerprint } : {}),
     });
     return { preflight, flags };

@@ -24,6 +24,7 @@ export type RefusalName =
   | "push_not_now"
   | "refused_before"
   | "segment_foreign"
+  | "segment_missing"
   | "signature_invalid"
   | "signature_missing"
   | "size_differs"

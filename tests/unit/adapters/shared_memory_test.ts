@@ -190,3 +190,20 @@ Deno.test("startObstacle: another layout is foreign unless the binary has it too
     match(other.detail, /has layout 12\.120, expected 11\.104/);
     match((await fake.segment.startObstacle(() => Promise.resolve(undefined)))?.detail ?? "", /has layout 12\.120/);
   }));
+
+Deno.test("handoffObstacle: a segment that was removed under a living Envoy, told with its pid, and none that only this process lacks", () =>
+  withFake(async (fake) => {
+    strictEqual(await fake.segment.handoffObstacle(), undefined, "nobody lives");
+    fake.dir.write("proc/net/unix", socketLine("envoy_domain_socket_parent_70"));
+    strictEqual(await fake.segment.handoffObstacle(), undefined, "whose it is can't be seen");
+    Deno.mkdirSync(fake.dir.at("proc/4711/fd"), { recursive: true });
+    Deno.symlinkSync("socket:[4242]", fake.dir.at("proc/4711/fd/3"));
+    const refused = await fake.segment.handoffObstacle();
+    strictEqual(refused?.name, "segment_missing");
+    match(refused.detail, /envoy_shared_memory_70 was removed.*take over from Envoy 4711 without it/);
+    fake.dir.write(`proc/4711/root${fake.segment.path}`, "");
+    strictEqual(await fake.segment.handoffObstacle(), undefined, "it has another /dev/shm");
+    Deno.removeSync(fake.dir.at("proc/4711/root"), { recursive: true });
+    write(fake);
+    strictEqual(await fake.segment.handoffObstacle(), undefined, "it is there");
+  }));
