@@ -8,7 +8,10 @@ import type { Surroundings } from "../runtime/upgrade_obstacle.ts";
 import type { Successor } from "../runtime/upgrade.ts";
 import { reason } from "./content.ts";
 
-/** Tells the new supervisor whom it takes over from: the pid, which is its parent's. */
+/**
+ * Tells the new supervisor, and by inheritance its Envoys, whom it takes over from: `PID:START`. The pid alone may be another process'
+ * later, whose upgrade must not take these Envoys for its own.
+ */
 const PREDECESSOR = "EPOCHD_SUCCEEDS";
 
 /**
@@ -23,7 +26,8 @@ export async function startSuccessor(
   executable: string,
   inPlaceOf = Deno.pid,
 ): Promise<Successor | { readonly problem: string }> {
-  const env: Record<string, string> = { ...Deno.env.toObject(), [PREDECESSOR]: String(inPlaceOf) };
+  const itself = `${inPlaceOf}:${statOf(inPlaceOf)?.startedAt ?? 0}`;
+  const env: Record<string, string> = { ...Deno.env.toObject(), [PREDECESSOR]: itself };
   // It names the process that systemd has started: to the new one it would say that nobody watches it.
   delete env.WATCHDOG_PID;
   // The copy that it is started from is moved to its place later, and what was beside it is gone then.
@@ -60,7 +64,7 @@ export async function startSuccessor(
     signal(name) {
       if (!hasEnded) kill(pid, name);
     },
-    endOrphans: () => endWith(`${PREDECESSOR}=${inPlaceOf}`, pid),
+    endOrphans: () => endWith(`${PREDECESSOR}=${itself}`, pid),
     async release() {
       kill(middle.pid, "SIGKILL");
       await middle.status;
@@ -116,11 +120,10 @@ function endWith(variable: string, successor: number): void {
 
 /** Whether the supervisor that this process takes over from lives; undefined where it was started by nobody of its kind. */
 export function predecessor(): (() => boolean) | undefined {
-  const text = Deno.env.get(PREDECESSOR) ?? "";
-  const pid = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Deno.pid;
-  const then = pid === Deno.pid ? undefined : statOf(pid);
-  // The pid may be another process's later.
-  return then === undefined ? undefined : () => statOf(pid)?.startedAt === then.startedAt;
+  const [, pid, startedAt] = /^([1-9]\d{0,9}):(\d+)$/.exec(Deno.env.get(PREDECESSOR) ?? "") ?? [];
+  if (pid === undefined || Number(pid) === Deno.pid) return undefined;
+  const lives = () => statOf(Number(pid))?.startedAt === startedAt;
+  return lives() ? lives : undefined;
 }
 
 export async function surroundings(inPod: boolean): Promise<Surroundings> {
