@@ -2,7 +2,7 @@
 
 import { shown } from "../config/shown_value.ts";
 import type { Role } from "../core/fact.ts";
-import type { ServiceStatus } from "../core/status.ts";
+import { type ServiceStatus, standingRefusals } from "../core/status.ts";
 import type { Census } from "../observe/observed.ts";
 import { envoyVersion, oneLine, plural, shortDigest, showMs } from "../observe/words.ts";
 import type { ConfigSummary } from "../runtime/config_summary.ts";
@@ -47,7 +47,7 @@ function serviceText(name: string, service: ServiceStatus, paint: Paint, census?
     const { sources, forMs } = service.waiting;
     lines.push(`  waiting for ${showMs(forMs)}: a trigger by ${sources.join(", ")}`);
   }
-  for (const { refusal, agoMs, bootstrapDigest, binaryDigest } of service.refused) {
+  for (const { refusal, agoMs, bootstrapDigest, binaryDigest } of standingRefusals(service)) {
     const of = [
       ...(bootstrapDigest === undefined ? [] : [`bootstrap ${shortDigest(bootstrapDigest)}`]),
       ...(binaryDigest === undefined ? [] : [`executable ${shortDigest(binaryDigest)}`]),

@@ -2,7 +2,7 @@
 // once a second, or after what changed.
 
 import { type Client, connectTo, type History, type PastHandoff } from "../api/client.ts";
-import type { ServiceStatus } from "../core/status.ts";
+import { type ServiceStatus, standingRefusals } from "../core/status.ts";
 import type { Census } from "../observe/observed.ts";
 import { oneLine, showMs } from "../observe/words.ts";
 import type { SupervisorStatus } from "../runtime/control.ts";
@@ -205,7 +205,9 @@ function plainLines(terminal: Terminal): Show {
   };
 }
 
-function summary({ phase, step, ready, note, epochs, refused }: ServiceStatus, census: Census | undefined): string {
+function summary(service: ServiceStatus, census: Census | undefined): string {
+  const { phase, step, ready, note, epochs } = service;
+  const refused = standingRefusals(service);
   const each = epochs.map(({ epoch, role }) => {
     const count = census === undefined ? "" : ` (${connectionsOf(role, census)} connections)`;
     return `${role} ${epoch}${count}`;

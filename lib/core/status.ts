@@ -61,3 +61,9 @@ export interface ServiceStatus {
   }[];
   readonly exitCode?: number;
 }
+
+/** What a person has to know of what was refused: all since the serving epoch is LIVE. Before it, it is history. */
+export function standingRefusals({ epochs, refused }: ServiceStatus): ServiceStatus["refused"] {
+  const liveForMs = epochs.find(({ role }) => role === "newest")?.liveForMs ?? Infinity;
+  return refused.filter(({ agoMs }) => agoMs <= liveForMs);
+}

@@ -189,7 +189,9 @@ function card(name, service) {
   if (service.waiting) head.append(make("span", "badge warn", "a trigger by " + service.waiting.sources.join(", ") + " waits"));
   section.append(head);
   if (service.note) section.append(make("p", "notice " + (service.ready ? "warn" : "bad"), service.note));
-  for (const { refusal, agoMs } of service.refused) {
+  const { liveForMs = Infinity } = service.epochs.find(({ role }) => role === "newest") ?? {};
+  // Before it was LIVE, it is history.
+  for (const { refusal, agoMs } of service.refused.filter(({ agoMs }) => agoMs <= liveForMs)) {
     section.append(make("p", "notice warn", "Refused " + span(agoMs) + " ago (" + refusal.name + "): " + refusal.detail));
   }
   section.append(figures(name, service), timeline(name));

@@ -75,6 +75,16 @@ edge: serving (draining), ready, 1 handoff
   );
 });
 
+Deno.test("status text leaves out what was refused before the serving epoch was LIVE: that is history", () => {
+  const [newest, ...others] = service.epochs;
+  const textAfter = (liveForMs: number) => {
+    const epochs = [{ ...newest!, liveForMs }, ...others];
+    return statusText({ ...status, services: { edge: { ...service, epochs } } }, 91_000, painter(false));
+  };
+  assert.match(textAfter(61_000), /refused 1m0s ago/);
+  assert.doesNotMatch(textAfter(59_000), /refused/);
+});
+
 Deno.test("status text is coloured only when asked, and says not ready and stopping", () => {
   const unready = { ...status, stopping: true, services: { edge: { ...service, ready: false } } };
   const plain = statusText(unready, 91_000, painter(false));
