@@ -28,6 +28,8 @@ const ORDER = [
   "process",
   "integration",
   "faults",
+  "orphans",
+  "pods",
   "compiled",
   "chart",
   "image",
@@ -38,9 +40,13 @@ const PARALLEL = ["unit", "transcripts", "property"];
 /** Nothing of the machine is in these: what fails fails again. */
 const PURE = ["transcripts", "property"];
 /** Rings within another one's folder. Their tests mostly wait for drains, so that some files run side by side. */
-const APART: Readonly<Record<string, string>> = { faults: "tests/integration/faults" };
+const APART: Readonly<Record<string, string>> = {
+  faults: "tests/integration/faults",
+  orphans: "tests/integration/orphans",
+  pods: "tests/integration/pods",
+};
 const APART_JOBS = "3";
-const RING_LIMIT_MS = 30 * 60_000;
+const RING_LIMIT_MS = 40 * 60_000;
 /** More than this that fail are no accident. */
 const SECOND_TRIES = 8;
 
