@@ -8,6 +8,7 @@ import { checkMemory } from "./memory.ts";
 import type { Patient } from "./patient.ts";
 import { checkPreflight } from "./preflight.ts";
 import { checkSegment, checkShmDir } from "./shared_memory.ts";
+import { checkStandIn } from "./stand_in.ts";
 import { checkSupervisorDeath } from "./supervisor_death.ts";
 import { checkTiming } from "./timing.ts";
 import { checkThreads, checkWorkers } from "./workers.ts";
@@ -21,6 +22,7 @@ const checks: Readonly<Record<string, Check>> = {
   network_namespace: checkNetworkNamespace,
   admin: checkAdmin,
   supervisor_death: checkSupervisorDeath,
+  stand_in: () => checkStandIn(),
   timing: checkTiming,
   workers: checkWorkers,
   threads: checkThreads,

@@ -4,6 +4,7 @@ import { checkDescriptors, checkMarker, checkStateDir, checkWatch } from "../../
 import type { Found } from "../../../lib/doctor/finding.ts";
 import { checkMemory } from "../../../lib/doctor/memory.ts";
 import { checkSegment, checkShmDir } from "../../../lib/doctor/shared_memory.ts";
+import { checkStandIn } from "../../../lib/doctor/stand_in.ts";
 import { checkSupervisorDeath } from "../../../lib/doctor/supervisor_death.ts";
 import { checkTiming } from "../../../lib/doctor/timing.ts";
 import { checkThreads, checkWorkers } from "../../../lib/doctor/workers.ts";
@@ -198,6 +199,15 @@ Deno.test("doctor + state directory and marker: missing, wrong, writable; and no
   says(checkMarker(here.patient({ inPod: true })), "warn", /no ready marker in a pod/);
   // A file system that nobody can write to.
   says(checkStateDir(here.patient({}, { state_dir: "/proc/1/epochd" })), "fail", /can't be made/);
+});
+
+Deno.test("doctor + what stands in for a dead predecessor is there, is missing, can't be executed", async () => {
+  await using here = machine();
+  const program = here.dir.write("epochd-stand-in", "");
+  says(checkStandIn(program), "warn", /can't be executed/);
+  Deno.chmodSync(program, 0o755);
+  says(checkStandIn(program), "ok", /is there/);
+  says(checkStandIn(`${program}-not`), "warn", /is not there: a predecessor that dies/);
 });
 
 Deno.test("doctor + whether Envoy outlives epochd is read from its parent, not from what was asked for", async () => {
