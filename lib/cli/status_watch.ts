@@ -16,6 +16,8 @@ import { type Paint, painter, type Terminal } from "./terminal.ts";
 
 const everyMs = 1_000;
 const shownHandoffs = 8;
+/** The ledger closes an entry a moment after the status has changed. */
+const SETTLES_MS = 3_000;
 
 export async function watchStatus(options: StatusOptions, terminal: Terminal): Promise<number> {
   const client = connectTo(options.socket);
@@ -44,6 +46,7 @@ async function watch(
 ): Promise<number> {
   let history: History = { handoffs: [], configurations: [] };
   let handoffs = "";
+  let historyUntilMs = 0;
   for (;;) {
     const answer = await client.status({ connections: true });
     if (answer.kind === "problem") return reportFailure(answer, terminal, json);
@@ -51,10 +54,11 @@ async function watch(
       const now = JSON.stringify(
         Object.values(answer.value.services).map((service) => [service.handoffs, service.step]),
       );
-      if (now !== handoffs) {
+      if (now !== handoffs) historyUntilMs = performance.now() + SETTLES_MS;
+      handoffs = now;
+      if (performance.now() < historyUntilMs) {
         const past = await client.history();
         if (past.kind === "ok") history = past.value;
-        handoffs = now;
       }
       show.status(answer.value, history.handoffs.slice(0, shownHandoffs));
     } else if (!terminal.interactive || json) {
