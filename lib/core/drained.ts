@@ -8,7 +8,7 @@ import type { Comeback, DrainedRestart, Phase, Replacing, Stopping } from "./sta
 import { REFUSED_KEPT } from "./state.ts";
 import { beginAfresh } from "./comeback.ts";
 import { type Refusal, refusal } from "./refusal.ts";
-import { enterStopping } from "./stopping.ts";
+import { drainBoundMs, enterStopping } from "./stopping.ts";
 import { beginTrial } from "./trial.ts";
 
 /** The plan has passed: who would be cut is counted before anything is done. */
@@ -25,7 +25,7 @@ export function counted(d: Draft, phase: Replacing, plan: Plan, connections: Con
     handoff: handoff.id,
     epoch: from.number,
     connections: connections?.active,
-    boundMs: d.settings.drainTimeMs,
+    boundMs: drainBoundMs(d, from),
     requests: handoff.requests,
   });
   // Its file may hold something else by now, and its process is gone when it would be needed again.

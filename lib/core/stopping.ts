@@ -141,11 +141,15 @@ function drain(d: Draft, phase: Stopping): void {
   }
   d.to({ ...phase, step: { kind: "draining", last: undefined, quietPolls: 0 } });
   d.do({ kind: "drain", attempt, admin, form: "listeners" });
-  // Envoy takes the time that its own flags say, whatever was set since.
-  const boundMs = Math.max(d.settings.drainTimeMs, newest.plan.drainTimeMs ?? 0);
+  const boundMs = drainBoundMs(d, newest);
   d.timer("drain", boundMs);
   d.timer("connections", CONNECTIONS_POLL_MS);
   d.say({ kind: "drain_began", epoch, boundMs, form: "listeners" });
+}
+
+/** Envoy takes the time that its own flags say, whatever was set since. */
+export function drainBoundMs(d: Draft, { plan }: Epoch): number {
+  return Math.max(d.settings.drainTimeMs, plan.drainTimeMs ?? 0);
 }
 
 function terminate(d: Draft, phase: Stopping): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Health, Replacing } from "../../../lib/core/state.ts";
 import { isReady, readyEpoch } from "../../../lib/core/ready.ts";
-import { at, epoch, serving } from "./states.ts";
+import { at, epoch, handoff, serving } from "./states.ts";
 
 const healths: readonly (readonly [Health, boolean])[] = [
   [{ kind: "answering" }, true],
@@ -17,16 +17,7 @@ for (const [health, expected] of healths) {
       kind: "replacing",
       from: epoch(2, 0),
       health,
-      handoff: {
-        id: 1,
-        source: "signal",
-        requests: [],
-        when: "always",
-        force: false,
-        tries: 0,
-        onTrial: false,
-        beganAtMs: 1_000,
-      },
+      handoff,
       predecessor: undefined,
       step: { kind: "preflight", attempt: 3, beganAtMs: 1_000 },
     };

@@ -2,7 +2,14 @@
 
 import type { Child, Epoch, Plan } from "../../../lib/core/epoch.ts";
 import type { Settings } from "../../../lib/core/settings.ts";
-import { initialState, type Phase, type Predecessor, type Serving, type State } from "../../../lib/core/state.ts";
+import {
+  type Handoff,
+  initialState,
+  type Phase,
+  type Predecessor,
+  type Serving,
+  type State,
+} from "../../../lib/core/state.ts";
 import { DEFAULTS, plan } from "../../transcripts/script.ts";
 
 export const settings: Settings = DEFAULTS;
@@ -17,18 +24,19 @@ export function epoch(attempt: number, number: number, of: Plan = plan("b0")): E
   return { ...child(attempt, number, of), liveAtMs: 1_500, version, hotRestartVersion: "11.104" };
 }
 
+export const handoff: Handoff = {
+  id: 1,
+  source: "signal",
+  requests: [],
+  when: "always",
+  force: false,
+  tries: 0,
+  onTrial: false,
+  beganAtMs: 1_000,
+};
+
 export function predecessor(attempt: number, number: number): Predecessor {
-  const handoff = {
-    id: 1,
-    source: "signal",
-    requests: [],
-    when: "always",
-    force: false,
-    tries: 0,
-    onTrial: false,
-    beganAtMs: 1_000,
-  };
-  return { epoch: epoch(attempt, number), handoff, drainsSinceMs: 1_500, revivals: 0 } as Predecessor;
+  return { epoch: epoch(attempt, number), handoff, drainsSinceMs: 1_500, revivals: 0 };
 }
 
 export function serving(patch: Partial<Serving> = {}): State {

@@ -240,11 +240,7 @@ Deno.test("switch: where the core goes back while a push is taken in, current fo
   const one = await here.serve("one");
   here.timers[0]?.fire();
   await until("the trial is over", async () => !await here.isOnTrial());
-  const received = await here.slots.receive(upload("two"));
-  ok(received.kind === "received");
-  await here.slots.adopt(received, "1");
-  await here.slots.switchTo(received.digest);
-  await here.slots.accept();
+  await switchByOtherMeans(here, "two");
   let go = () => {};
   here.world.checking = new Promise((resolve) => go = resolve);
   const third = here.change.push(upload("three"), options);
@@ -288,11 +284,7 @@ Deno.test("switch: where the core goes back by itself, current follows what serv
   here.timers[0]?.fire();
   await until("the trial is over", async () => !await here.isOnTrial());
   // By other means: another slot, and current moved there; its epoch dies, and the core goes back.
-  const received = await here.slots.receive(upload("two"));
-  ok(received.kind === "received");
-  await here.slots.adopt(received, "1");
-  await here.slots.switchTo(received.digest);
-  await here.slots.accept();
+  await switchByOtherMeans(here, "two");
   here.change.hear(here.died("rollback"));
   here.change.hear({ kind: "epoch_live", epoch: 1, pid: 1, version: "x", tookMs: 1 });
   await until("current follows", async () => (await here.slots.links()).current === one);
@@ -312,3 +304,12 @@ Deno.test("switch: an orderly end on trial accepts what serves; a rollback by ha
   other.change.hear(other.live([back.request]));
   strictEqual(other.timers.at(-1)?.afterMs, 0);
 });
+
+/** Another slot, and `current` moved there, without a push. */
+async function switchByOtherMeans({ slots }: Awaited<ReturnType<typeof stage>>, text: string): Promise<void> {
+  const received = await slots.receive(upload(text));
+  ok(received.kind === "received");
+  await slots.adopt(received, "1");
+  await slots.switchTo(received.digest);
+  await slots.accept();
+}
